@@ -1,0 +1,379 @@
+"""Boosting: round by round, residuals are turned into trees or linear weights and added up."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine import chain as chains
+from spacy_treecrf.engine.chain import Chain
+from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.contexts import count_lags, list_contexts
+from spacy_treecrf.engine.decoding import marginal_argmax, viterbi_kernel
+from spacy_treecrf.engine.entries import collect
+from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.forest import Forest, empty_forest, grow_forest
+from spacy_treecrf.engine.grower import Limits, Tree, TreeInput, grow_tree
+from spacy_treecrf.engine.linear import (
+    LinearProblem,
+    LinearWeights,
+    linear_scores,
+    solve_linear_round,
+)
+from spacy_treecrf.engine.potentials import ForestScorer, Potentials, Update
+from spacy_treecrf.engine.pseudo import compute_pseudo_residuals
+from spacy_treecrf.engine.residuals import Annotated, Bound, Residuals, compute_residuals
+from spacy_treecrf.engine.sampling import mix
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.threads import Workers
+
+MIN_GAIN = 1e-9
+# How often a step that lowered the likelihood is halved before it is dropped, and how often a
+# line search may double it.
+MAX_HALVINGS = 6
+MAX_DOUBLINGS = 4
+
+
+@dataclass(frozen=True)
+class RoundInfo:
+    """What a callback learns after each round."""
+
+    round: int  # from 1
+    log_likelihood: float  # of the training data, per annotated row
+    seconds: float  # since boosting began
+    trees: int  # in the whole model
+    held_out_log_likelihood: float | None = None  # per annotated row
+    held_out_accuracy: float | None = None
+
+
+Callback = Callable[[RoundInfo], None]
+
+
+def _seed(seed: int | np.uint64, item: int) -> np.uint64:
+    # numba hands back a Python int, which it would read as int64
+    return np.uint64(mix(np.uint64(seed), np.uint64(item)))
+
+
+def make_chain(
+    edges: npt.NDArray[np.float32],
+    masks: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]],
+    order: int,
+) -> Chain:
+    """The learned edges with the hard constraints (0 or -inf) added."""
+    start, trans, end = masks
+    return Chain(order, edges[-1] + start, edges[:-1] + trans, end)
+
+
+class _Cached:
+    """A data set with its scores under the potentials so far, updated round by round."""
+
+    def __init__(self, data: Sequences, booster: Booster) -> None:
+        self.data = data
+        self.booster = booster
+        now = booster.potentials
+        self.lags = count_lags(data.offsets, booster.context_order)
+        self.linear = self._linear_scores(now.linear)  # shape: (n_rows, n_labels)
+        self.previous_linear = self._linear_scores(now.previous_linear)
+        n_contexts = booster.n_labels**booster.context_order
+        self.scores = np.repeat(self.linear[:, None, :], n_contexts, axis=1)
+        self._add_forest(now.forest)
+
+    def apply(self, update: Update) -> None:
+        self._add_forest(update.forest)
+        if update.linear:
+            self._set_linear(self._linear_scores(update.linear))
+
+    def revert(self, update: Update) -> None:
+        """Take back the last update. All values lie on the grid, so nothing of it remains."""
+        self._add_forest(update.forest.scaled(-1.0))
+        if update.linear:
+            self._set_linear(self.previous_linear)
+
+    def _set_linear(self, scores: npt.NDArray[np.float32]) -> None:
+        self.scores += (scores - self.linear)[:, None, :]
+        self.previous_linear, self.linear = self.linear, scores
+
+    def _linear_scores(self, weights: LinearWeights) -> npt.NDArray[np.float32]:
+        values = self.booster.columns.bin_values
+        return linear_scores(self.data, weights, values, self.booster.workers)
+
+    def _add_forest(self, forest: Forest) -> None:
+        if forest.n_trees:
+            booster = self.booster
+            scorer = ForestScorer(
+                forest,
+                booster.n_labels,
+                booster.n_features,
+                len(booster.columns.bin_values),
+                booster.contexts,
+            )
+            scorer.add(self.data, self.lags, self.scores, booster.workers)
+
+
+class Booster:
+    """Training of one model: the data, its cached scores and the potentials learned so far."""
+
+    def __init__(
+        self,
+        data: Sequences,
+        columns: Columns,
+        n_labels: int,
+        masks: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        settings: Settings,
+        workers: Workers,
+        potentials: Potentials | None = None,
+        held_out: Sequences | None = None,
+    ) -> None:
+        self.columns = columns
+        self.settings = settings
+        self.workers = workers
+        self.n_labels = n_labels
+        self.n_features = len(columns.counts)
+        self.masks = masks
+        joint = settings.family == "joint"
+        self.context_order = settings.order if joint else 0
+        self.contexts = list_contexts(n_labels, self.context_order)
+        self.annotated = Annotated(data, n_labels, settings.order, joint)
+        if potentials is None:
+            potentials = Potentials.zeros(n_labels, self.n_features, len(columns.bin_values))
+        self.potentials = potentials
+        self.train = _Cached(data, self)
+        self.held_out = _Cached(held_out, self) if held_out else None
+        n_tested = int(np.searchsorted(-columns.counts, -settings.min_rows, side="right"))
+        self.tree_input = TreeInput(
+            data.codes,
+            data.numeric,
+            n_tested,
+            columns.slot_range,
+            columns.column_of,
+            len(columns.column_names),
+            self.train.lags,
+            self.contexts.first,
+            self.contexts.labels,
+            n_labels,
+        )
+        self.n_annotated = max(1, int((data.labels != UNKNOWN_LABEL).sum()))
+
+    def boost(self, rounds: int, callback: Callback | None = None) -> Potentials:
+        """Go on until `rounds` rounds are done in all; with held-out data, return the best ones."""
+        began = time.perf_counter()
+        patience = self.settings.patience
+        best = self.potentials
+        best_value = self._held_out_value(self._info(math.nan, began)) if self.held_out else 0.0
+        residuals = self._residuals()
+        while self.potentials.rounds < rounds:
+            update = self._propose(residuals)
+            residuals = self._take(update, residuals)
+            info = self._info(residuals.log_likelihood / self.n_annotated, began)
+            if callback:
+                callback(info)
+            if self.held_out:
+                value = self._held_out_value(info)
+                if value > best_value:
+                    best, best_value = self.potentials, value
+                elif patience and self.potentials.rounds - best.rounds >= patience:
+                    break
+        return best if self.held_out else self.potentials
+
+    def _residuals(self) -> Residuals:
+        """Residuals for the next round, by the objective and the bound which that round uses."""
+        settings, done = self.settings, self.potentials.rounds
+        newton = settings.step == "newton" or done < settings.linear_rounds
+        bound = Bound(settings.gamma == "mixing", settings.max_step) if newton else None
+        compute = compute_pseudo_residuals if done < settings.pseudo_rounds else compute_residuals
+        chain = make_chain(self.potentials.edges, self.masks, settings.order)
+        return compute(self.annotated, self.train.scores, chain, bound, self.workers)
+
+    def _propose(self, residuals: Residuals) -> Update:
+        """One round's step, not yet applied."""
+        settings = self.settings
+        round_ = self.potentials.rounds
+        linear = None
+        forest = empty_forest()
+        if round_ < settings.linear_rounds:
+            linear = self._fit_linear(residuals)
+            rate = 1.0
+        else:
+            forest = self._grow(residuals, round_).scaled(settings.shrinkage)
+            rate = settings.shrinkage
+        edges = np.zeros((self.n_labels + 1, self.n_labels))
+        # In the joint family trees learn the edges; they belong to the linear part there.
+        if settings.order and (settings.family == "separate" or linear):
+            edges = rate * residuals.edge_g / (residuals.edge_h + settings.ridge)
+        return Update(to_grid(edges), forest, linear)
+
+    def _fit_linear(self, residuals: Residuals) -> LinearWeights:
+        train = self.train
+        problem = LinearProblem(
+            train.data,
+            self.columns,
+            residuals.g,
+            residuals.h,
+            train.lags,
+            self.potentials.linear,
+            self.potentials.previous_linear,
+            train.linear - train.previous_linear,
+        )
+        return solve_linear_round(problem, self.settings.ridge, self.settings.trim, self.workers)
+
+    def _grow(self, residuals: Residuals, round_: int) -> Forest:
+        settings = self.settings
+        limits = Limits(
+            settings.leaves,
+            settings.depth,
+            settings.min_rows,
+            settings.penalty,
+            MIN_GAIN,
+            settings.colsample,
+            settings.node_colsample,
+        )
+        round_seed = _seed(settings.seed, round_)
+
+        def grow(k: int) -> Tree:
+            h = residuals.h[k] if residuals.h.size else np.zeros((0, 0), np.float32)
+            entries = collect(
+                residuals.g[k],
+                h,
+                self.train.lags,
+                self.n_labels,
+                settings.trim,
+                settings.subsample,
+                round_seed,
+            )
+            tree: Tree = grow_tree(self.tree_input, entries, limits, _seed(round_seed, k))
+            return tree
+
+        return grow_forest(
+            self.workers.map(grow, range(self.n_labels)), range(self.n_labels), round_
+        )
+
+    def _take(self, update: Update, before: Residuals) -> Residuals:
+        """Apply a step, cut down until it raises the objective; returns the next residuals."""
+        start = self.potentials
+        applied: Update | None = None
+
+        def move_to(factor: float) -> Residuals:
+            nonlocal applied
+            step = update if factor == 1.0 else start.scaled(update, factor)
+            for cached in filter(None, (self.train, self.held_out)):
+                if applied:
+                    cached.revert(applied)
+                cached.apply(step)
+            applied = step
+            self.potentials = start.after(step)
+            return self._residuals()
+
+        pseudo = self.settings.pseudo_rounds
+        comparable = (start.rounds < pseudo) == (start.rounds + 1 < pseudo)
+        after = move_to(1.0)
+        if not comparable:
+            return after
+        factor = 1.0
+        if self.settings.step == "newton" or self.settings.line_search:
+            for _ in range(MAX_HALVINGS):
+                if after.log_likelihood >= before.log_likelihood:
+                    break
+                factor /= 2.0
+                after = move_to(factor)
+            else:
+                factor = 0.0
+                after = move_to(factor)
+        if self.settings.line_search and factor == 1.0:
+            for _ in range(MAX_DOUBLINGS):
+                further = move_to(2.0 * factor)
+                if further.log_likelihood <= after.log_likelihood:
+                    after = move_to(factor)
+                    break
+                factor *= 2.0
+                after = further
+        return after
+
+    def _info(self, log_likelihood: float, began: float) -> RoundInfo:
+        info = RoundInfo(
+            self.potentials.rounds,
+            log_likelihood,
+            time.perf_counter() - began,
+            self.potentials.forest.n_trees,
+        )
+        if self.held_out:
+            held_out, accuracy = self._evaluate(self.held_out)
+            info = replace(info, held_out_log_likelihood=held_out, held_out_accuracy=accuracy)
+        return info
+
+    def _held_out_value(self, info: RoundInfo) -> float:
+        by_accuracy = self.settings.monitor == "accuracy"
+        value = info.held_out_accuracy if by_accuracy else info.held_out_log_likelihood
+        assert value is not None
+        return value
+
+    def _evaluate(self, cached: _Cached) -> tuple[float, float]:
+        """Log-likelihood per annotated row, and accuracy on annotated rows."""
+        data = cached.data
+        chain = make_chain(self.potentials.edges, self.masks, self.settings.order)
+        known = data.labels[:, None]
+        every = np.arange(self.n_labels)[None, :]
+        allowed = ((known == UNKNOWN_LABEL) | (known == every)).astype(np.uint8)
+        log_p = chains.log_probability_of(cached.scores, data.offsets, chain, allowed)
+        labels = predict_labels(cached.scores, data, chain, self.settings.predictor, self.workers)
+        annotated = data.labels != UNKNOWN_LABEL
+        n = max(1, int(annotated.sum()))
+        return float(log_p.sum()) / n, float((labels == data.labels)[annotated].sum()) / n
+
+
+def predict_labels(
+    scores: npt.NDArray[np.float32],
+    data: Sequences,
+    chain: Chain,
+    predictor: str,
+    workers: Workers,
+) -> npt.NDArray[np.int32]:
+    """The best label sequence, or the best label of each position. shape: (n_rows,)"""
+    if predictor == "marginal":
+        return marginal_argmax(predict_marginals(scores, data, chain, workers))
+    labels = np.zeros(data.n_rows, np.int32)
+    best = np.empty(data.n_sequences)
+    workers.map(
+        lambda chunk: viterbi_kernel(
+            scores,
+            data.offsets,
+            *chunk,
+            chain.order,
+            chain.start,
+            chain.trans,
+            chain.end,
+            labels,
+            best,
+        ),
+        data.chunks,
+    )
+    return labels
+
+
+def predict_marginals(
+    scores: npt.NDArray[np.float32], data: Sequences, chain: Chain, workers: Workers
+) -> npt.NDArray[np.float64]:
+    """P(y_t = k). shape: (n_rows, n_labels)"""
+    nodes = np.empty((data.n_rows, chain.n_labels))
+    log_z = np.empty(data.n_sequences)
+    workers.map(
+        lambda chunk: chains.node_marginals_kernel(
+            scores,
+            data.offsets,
+            *chunk,
+            chain.order,
+            chain.start,
+            chain.trans,
+            chain.end,
+            chains.EVERYTHING_ALLOWED,
+            nodes,
+            log_z,
+        ),
+        data.chunks,
+    )
+    return nodes

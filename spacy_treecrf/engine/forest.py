@@ -1,0 +1,168 @@
+"""The forest: all learned trees as flat arrays, checked when loaded, scored by postings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.grower import Tree
+from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
+
+MAX_LEAVES = 2**15
+MAX_VALUE = 1e6
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Nodes of all trees, tree after tree; children are indices within their tree."""
+
+    tree_first: npt.NDArray[np.int64]  # shape: (n_trees + 1,)
+    tree_class: npt.NDArray[np.int32]  # shape: (n_trees,)
+    tree_round: npt.NDArray[np.int32]  # shape: (n_trees,), never falling
+    kind: npt.NDArray[np.uint8]  # shape: (n_nodes,)
+    feature: npt.NDArray[np.int32]
+    threshold: npt.NDArray[np.int32]
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float32]
+    gain: npt.NDArray[np.float32]
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.tree_class)
+
+    def select(self, trees: npt.NDArray[np.bool_]) -> Forest:
+        """The trees for which the mask holds."""
+        sizes = np.diff(self.tree_first)
+        nodes = np.repeat(trees, sizes)
+        return Forest(
+            np.concatenate([[0], np.cumsum(sizes[trees])]).astype(np.int64),
+            self.tree_class[trees],
+            self.tree_round[trees],
+            *(getattr(self, name)[nodes] for name in NODE_FIELDS),
+        )
+
+    def before_round(self, round_: int) -> Forest:
+        """The trees of rounds 0 .. round_ - 1."""
+        return self.select(self.tree_round < round_)
+
+    def scaled(self, factor: float) -> Forest:
+        """The same trees with all leaf values multiplied."""
+        arrays = dict(self.__dict__, value=to_grid(self.value * np.float64(factor)))
+        return Forest(**arrays)
+
+    def to_state(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_state(
+        cls, state: Fields, n_labels: int, n_features: int, n_numeric: int, order: int
+    ) -> Forest:
+        """Read a stored forest; refuse whatever could send a kernel out of bounds or in circles."""
+        tree_class = state.array("tree_class", np.int32, (None,), low=0, high=n_labels - 1)
+        n_trees = len(tree_class)
+        tree_round = state.array("tree_round", np.int32, (n_trees,), low=0)
+        tree_first = state.array("tree_first", np.int64, (n_trees + 1,), low=0)
+        kind = state.array("kind", np.uint8, (None,), low=LEAF, high=CONTEXT)
+        n_nodes = len(kind)
+        forest = cls(
+            tree_first,
+            tree_class,
+            tree_round,
+            kind,
+            state.array("feature", np.int32, (n_nodes,)),
+            state.array("threshold", np.int32, (n_nodes,)),
+            state.array("left", np.int32, (n_nodes,)),
+            state.array("right", np.int32, (n_nodes,)),
+            state.array("value", np.float32, (n_nodes,), low=-MAX_VALUE, high=MAX_VALUE),
+            state.array("gain", np.float32, (n_nodes,)),
+        )
+        state.done()
+        forest._check(state, n_labels, n_features, n_numeric, order)
+        return forest
+
+    def _check(
+        self, state: Fields, n_labels: int, n_features: int, n_numeric: int, order: int
+    ) -> None:
+        sizes = np.diff(self.tree_first)
+        if self.tree_first[0] != 0 or self.tree_first[-1] != len(self.kind):
+            state.fail("tree_first", f"offsets from 0 to {len(self.kind)}", "others")
+        if np.any(sizes < 1) or np.any(sizes % 2 == 0) or np.any(sizes > 2 * MAX_LEAVES - 1):
+            state.fail("tree_first", "trees of an odd number of nodes", "other sizes")
+        if np.any(np.diff(self.tree_round) < 0):
+            state.fail("tree_round", "rounds in rising order", "others")
+        limits = {CATEGORICAL: n_features, NUMERIC: n_numeric, CONTEXT: order}
+        for kind, limit in limits.items():
+            feature = self.feature[self.kind == kind]
+            if np.any((feature < 0) | (feature >= limit)):
+                state.fail("feature", f"0 to {limit - 1} for tests of kind {kind}", "others")
+        highest = np.where(self.kind == CONTEXT, n_labels, 255)
+        if np.any((self.threshold < 0) | (self.threshold > highest)):
+            state.fail("threshold", "bins 0 to 255 and labels within range", "others")
+        # Each node but the root is the child of exactly one earlier node of its tree: no cycles,
+        # no shared subtrees, and every walk ends in a leaf.
+        inner = np.flatnonzero(self.kind != LEAF)
+        tree_of = np.repeat(np.arange(self.n_trees), sizes)
+        within = np.arange(len(self.kind)) - self.tree_first[tree_of]
+        for name in ("left", "right"):
+            child = getattr(self, name)[inner]
+            if np.any((child <= within[inner]) | (child >= sizes[tree_of[inner]])):
+                state.fail(name, "children behind their parents within the tree", "others")
+        children = np.concatenate(
+            [
+                self.tree_first[tree_of[inner]] + getattr(self, name)[inner]
+                for name in ("left", "right")
+            ]
+        )
+        expected = np.flatnonzero(within > 0)
+        if not np.array_equal(np.sort(children), expected):
+            state.fail("left", "one parent for every node but the root", "others")
+
+
+NODE_FIELDS = ("kind", "feature", "threshold", "left", "right", "value", "gain")
+
+
+def empty_forest() -> Forest:
+    return grow_forest([], [], 0)
+
+
+def grow_forest(trees: Sequence[Tree], classes: Sequence[int], round_: int) -> Forest:
+    """The trees of one round as a forest, their values rounded to the grid."""
+    sizes = [len(tree.kind) for tree in trees]
+
+    def joined(name: str, dtype: type) -> npt.NDArray[Any]:
+        parts = [getattr(tree, name) for tree in trees]
+        return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype)
+
+    return Forest(
+        tree_first=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        tree_class=np.array(classes, np.int32),
+        tree_round=np.full(len(trees), round_, np.int32),
+        kind=joined("kind", np.uint8),
+        feature=joined("feature", np.int32),
+        threshold=joined("threshold", np.int32),
+        left=joined("left", np.int32),
+        right=joined("right", np.int32),
+        value=to_grid(joined("value", np.float64)),
+        gain=joined("gain", np.float32),
+    )
+
+
+def join_forests(forests: Sequence[Forest]) -> Forest:
+    """One forest with the trees of all, in order."""
+    if not forests:
+        return empty_forest()
+    shifts = np.cumsum([0] + [int(f.tree_first[-1]) for f in forests[:-1]])
+    first = [f.tree_first[:-1] + s for f, s in zip(forests, shifts, strict=True)]
+    last = shifts[-1] + forests[-1].tree_first[-1]
+    names = ("tree_class", "tree_round", *NODE_FIELDS)
+    return Forest(
+        np.concatenate([*first, [last]]).astype(np.int64),
+        *(np.concatenate([getattr(f, name) for f in forests]) for name in names),
+    )

@@ -1,0 +1,328 @@
+"""Best-first growth of one regression tree (Hao 2009, table 3.1) on gradients and hessians.
+
+A node is a product (rows) x (contexts of previous labels): a split tests either an input feature
+or a previous label, so input features are scored on sums over contexts and labels on sums over
+rows. The result is the tree that the table with one example per (row, context) would give.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from spacy_treecrf.engine.histogram import (
+    N_BINS,
+    add_categorical,
+    add_numeric,
+    add_row_contexts,
+)
+from spacy_treecrf.engine.sampling import mix
+from spacy_treecrf.engine.splitting import (
+    CATEGORICAL,
+    CONTEXT,
+    LEAF,
+    SplitRule,
+    best_categorical,
+    best_context,
+    best_numeric,
+    divide_contexts,
+    no_split,
+    partition_rows,
+)
+
+
+class Tree(NamedTuple):
+    """Nodes of a tree; 0 is the root, children follow their parents, left is "test is false"."""
+
+    kind: npt.NDArray[np.uint8]
+    feature: npt.NDArray[np.int32]
+    threshold: npt.NDArray[np.int32]
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float64]  # of every node: what it would predict as a leaf
+    gain: npt.NDArray[np.float64]
+
+
+class TreeInput(NamedTuple):
+    """The columns trees are grown on; the same for every tree of a training."""
+
+    codes: npt.NDArray[np.int32]  # shape: (n_rows, n_slots)
+    numeric: npt.NDArray[np.uint8]  # shape: (n_rows, n_numeric)
+    n_features: int  # ids below this are frequent enough to be tested
+    slot_range: npt.NDArray[np.int32]  # shape: (n_features, 2)
+    column_of: npt.NDArray[np.int32]  # shape: (n_features,)
+    n_columns: int  # categorical columns; numeric column c is column n_columns + c
+    lags: npt.NDArray[np.uint8]  # shape: (n_rows,), previous labels in the row's contexts
+    context_first: npt.NDArray[np.int64]
+    context_labels: npt.NDArray[np.int32]
+    n_labels: int
+
+
+class Entries(NamedTuple):
+    """The rows one tree is grown on, after sampling and trimming."""
+
+    rows: npt.NDArray[np.int32]  # shape: (n_entries,)
+    sums: npt.NDArray[np.int64]  # shape: (n_entries, 3), over all contexts of a row
+    totals: npt.NDArray[np.int64]  # shape: (3,), of the entries and of the rows trimmed away
+    scales: npt.NDArray[np.float64]  # shape: (2,), of gradient and hessian
+    pair_g: npt.NDArray[np.float32]  # shape: (n_rows, n_row_contexts)
+    pair_h: npt.NDArray[np.float32]  # the same, or (0, 0) for hessian 1
+
+
+class Limits(NamedTuple):
+    leaves: int
+    depth: int  # 0: no limit
+    min_rows: int
+    penalty: float
+    min_gain: float
+    tree_columns: float  # share of the columns drawn for the tree
+    node_columns: float  # share of the columns drawn for every node
+
+
+@njit(nogil=True, cache=True)
+def _longer(array: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
+    longer = np.empty(size, np.int32)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(nogil=True, cache=True)
+def _longer_sums(array: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    longer = np.empty((size, 3), np.int64)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(nogil=True, cache=True)
+def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64) -> Tree:
+    """Rows that trimming left out have no entry: they follow the left side of every split."""
+    order = data.context_labels.shape[1]
+    n_contexts = data.context_labels.shape[0]
+    n_numeric = data.numeric.shape[1]
+    n_nodes = 2 * limits.leaves - 1
+    kind = np.zeros(n_nodes, np.uint8)
+    feature = np.full(n_nodes, -1, np.int32)
+    threshold = np.zeros(n_nodes, np.int32)
+    left_child = np.full(n_nodes, -1, np.int32)
+    right_child = np.full(n_nodes, -1, np.int32)
+    value = np.zeros(n_nodes)
+    gain = np.zeros(n_nodes)
+    rule = SplitRule(
+        1.0 / entries.scales[0],
+        1.0 / entries.scales[1],
+        limits.penalty,
+        limits.min_rows,
+        limits.tree_columns,
+        seed,
+        limits.node_columns,
+    )
+    splits = [no_split(limits.min_gain) for _ in range(n_nodes)]
+    depth = np.zeros(n_nodes, np.int32)
+    sums = np.zeros((n_nodes, 3), np.int64)
+    sums[0] = entries.totals
+
+    # Rows of all nodes: the children of an input split share their parent's range. A context
+    # split keeps rows on both sides: its right child gets a new range at the end.
+    rows = entries.rows.copy()
+    row_sums = entries.sums.copy()
+    n_rows = len(rows)
+    row_first = np.zeros(n_nodes, np.int64)
+    row_last = np.zeros(n_nodes, np.int64)
+    row_last[0] = n_rows
+
+    # Categorical histograms are built in one dense array and kept as lists of touched features.
+    dense = np.zeros((data.n_features, 3), np.int64)
+    touched = np.empty(data.n_features, np.int32)
+    kept = np.empty(2 * data.n_features, np.int32)
+    kept_sums = np.empty((2 * data.n_features, 3), np.int64)
+    n_kept = 0
+    kept_first = np.zeros(n_nodes, np.int64)
+    kept_last = np.zeros(n_nodes, np.int64)
+    # The other histograms are small and dense: one place for each open leaf.
+    bin_sums = np.empty((limits.leaves if n_numeric else 0, n_numeric, N_BINS, 3), np.int64)
+    context_sums = np.empty((limits.leaves if order else 0, n_contexts, 3), np.int64)
+    member = np.zeros((limits.leaves if order else 0, n_contexts), np.bool_)
+    if order:
+        member[0] = True
+    place = np.zeros(n_nodes, np.int64)
+
+    n_used = 1
+    n_leaves = 1
+    # The smaller child's histogram comes from its rows; the bigger one takes over the parent's
+    # and subtracts that. The root counts as a smaller child without a sibling.
+    small = 0
+    big = -1
+    while n_leaves < limits.leaves:
+        mine = slice(row_first[small], row_last[small])
+        n_touched = add_categorical(
+            data.codes, rows[mine], row_sums[mine], data.n_features, dense, touched
+        )
+        if big >= 0:
+            write = kept_first[big]
+            for read in range(kept_first[big], kept_last[big]):
+                f = kept[read]
+                if kept_sums[read, 2] > dense[f, 2]:
+                    kept[write] = f
+                    for j in range(3):
+                        kept_sums[write, j] = kept_sums[read, j] - dense[f, j]
+                    write += 1
+            kept_last[big] = write
+        if n_kept + n_touched > len(kept):
+            kept = _longer(kept, 2 * len(kept) + n_touched)
+            kept_sums = _longer_sums(kept_sums, len(kept))
+        kept_first[small] = n_kept
+        for i in range(n_touched):
+            f = touched[i]
+            kept[n_kept + i] = f
+            for j in range(3):
+                kept_sums[n_kept + i, j] = dense[f, j]
+                dense[f, j] = 0
+        n_kept += n_touched
+        kept_last[small] = n_kept
+        if n_numeric:
+            bin_sums[place[small]] = 0
+            add_numeric(data.numeric, rows[mine], row_sums[mine], bin_sums[place[small]])
+            if big >= 0:
+                bin_sums[place[big]] -= bin_sums[place[small]]
+        if order:
+            context_sums[place[small]] = 0
+            for i in range(row_first[small], row_last[small]):
+                add_row_contexts(
+                    entries.pair_g,
+                    entries.pair_h,
+                    entries.scales,
+                    rows[i],
+                    data.context_first[data.lags[rows[i]]],
+                    data.context_first[data.lags[rows[i]] + 1],
+                    member[place[small]],
+                    context_sums[place[small]],
+                )
+            if big >= 0:
+                # After an input split both sides have all contexts of their parent; after a
+                # context split each context, with all its sums, is on one side.
+                for c in range(n_contexts):
+                    if member[place[big], c] and member[place[small], c]:
+                        context_sums[place[big], c] -= context_sums[place[small], c]
+
+        for node in (small, big):
+            if node < 0 or (limits.depth and depth[node] >= limits.depth):
+                continue
+            if sums[node, 2] < 2 * limits.min_rows:
+                continue
+            node_seed = mix(seed, np.uint64(node))
+            mine = slice(kept_first[node], kept_last[node])
+            best = best_categorical(
+                sums[node],
+                kept[mine],
+                kept_sums[mine],
+                data.column_of,
+                rule,
+                node_seed,
+                splits[node],
+            )
+            if n_numeric:
+                best = best_numeric(
+                    sums[node], bin_sums[place[node]], data.n_columns, rule, node_seed, best
+                )
+            if order:
+                best = best_context(
+                    sums[node],
+                    context_sums[place[node]],
+                    member[place[node]],
+                    data.context_labels,
+                    data.n_labels,
+                    rule,
+                    best,
+                )
+            splits[node] = best
+
+        parent = -1
+        for node in range(n_used):
+            if (
+                splits[node].kind != LEAF
+                and kind[node] == LEAF
+                and (parent < 0 or splits[node].gain > splits[parent].gain)
+            ):
+                parent = node
+        if parent < 0:
+            break
+        split = splits[parent]
+        left = n_used
+        right = n_used + 1
+        n_used += 2
+        n_leaves += 1
+        kind[parent] = split.kind
+        feature[parent] = split.feature
+        threshold[parent] = split.threshold
+        left_child[parent] = left
+        right_child[parent] = right
+        gain[parent] = split.gain
+        depth[left] = depth[right] = depth[parent] + 1
+        sums[right, 0] = split.g
+        sums[right, 1] = split.h
+        sums[right, 2] = split.n
+        sums[left] = sums[parent] - sums[right]
+        if n_leaves == limits.leaves:
+            break
+        small = right
+        big = left
+        row_first[left] = row_first[parent]
+        mine = slice(row_first[parent], row_last[parent])
+        n_parent = row_last[parent] - row_first[parent]
+        new_place = n_leaves - 1
+        if split.kind == CONTEXT:
+            for c in range(n_contexts):
+                goes = data.context_labels[c, split.feature] == split.threshold
+                member[new_place, c] = member[place[parent], c] and goes
+                member[place[parent], c] = member[place[parent], c] and not goes
+            if n_rows + n_parent > len(rows):
+                rows = _longer(rows, 2 * len(rows) + n_parent)
+                row_sums = _longer_sums(row_sums, len(rows))
+            n_left, n_right = divide_contexts(
+                entries.pair_g,
+                entries.pair_h,
+                entries.scales,
+                data.lags,
+                data.context_first,
+                member[new_place],
+                rows[mine],
+                row_sums[mine],
+                rows[n_rows:],
+                row_sums[n_rows:],
+            )
+            row_first[right] = n_rows
+            row_last[right] = n_rows + n_right
+            n_rows += n_right
+        else:
+            slots = data.slot_range[split.feature if split.kind == CATEGORICAL else 0]
+            n_left = partition_rows(
+                data.codes, data.numeric, slots, split, rows[mine], row_sums[mine]
+            )
+            row_first[right] = row_first[parent] + n_left
+            row_last[right] = row_last[parent]
+            if 2 * n_left < n_parent:
+                small = left
+                big = right
+            if order:
+                member[new_place] = member[place[parent]]
+        row_last[left] = row_first[left] + n_left
+        place[big] = place[parent]
+        place[small] = new_place
+        kept_first[big] = kept_first[parent]
+        kept_last[big] = kept_last[parent]
+
+    for node in range(n_used):
+        g = sums[node, 0] * rule.inverse_g
+        value[node] = g / (sums[node, 1] * rule.inverse_h + limits.penalty)
+    return Tree(
+        kind[:n_used],
+        feature[:n_used],
+        threshold[:n_used],
+        left_child[:n_used],
+        right_child[:n_used],
+        value[:n_used],
+        gain[:n_used],
+    )

@@ -1,0 +1,166 @@
+"""Potentials: everything boosting learns, and the scores it gives to sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.contexts import Contexts, count_lags, list_contexts
+from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.forest import Forest, empty_forest, join_forests
+from spacy_treecrf.engine.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.scoring import (
+    MAX_MASK_LEAVES,
+    add_tree_scores,
+    add_tree_scores_by_traversal,
+    build_postings,
+)
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.threads import Workers
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one round adds."""
+
+    edges: npt.NDArray[np.float32]  # shape: (n_labels + 1, n_labels)
+    forest: Forest
+    linear: LinearWeights | None  # the weights after the round; None in a round of trees
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """The learned functions. Scores are linear part + trees; edges join neighbouring labels."""
+
+    edges: npt.NDArray[np.float32]  # shape: (n_labels + 1, n_labels); last row: the first label
+    linear: LinearWeights
+    previous_linear: LinearWeights  # before the last linear round: its direction goes on
+    forest: Forest
+    rounds: int
+
+    @classmethod
+    def zeros(cls, n_labels: int, n_features: int, n_numeric: int) -> Potentials:
+        nothing = LinearWeights.zeros(n_features, n_numeric, n_labels)
+        edges = np.zeros((n_labels + 1, n_labels), np.float32)
+        return cls(edges, nothing, nothing, empty_forest(), 0)
+
+    def after(self, update: Update) -> Potentials:
+        """The potentials after one more round."""
+        return replace(
+            self,
+            edges=to_grid(self.edges + update.edges),
+            linear=update.linear or self.linear,
+            previous_linear=self.linear if update.linear else self.previous_linear,
+            forest=join_forests([self.forest, update.forest]),
+            rounds=self.rounds + 1,
+        )
+
+    def scaled(self, update: Update, factor: float) -> Update:
+        """The update cut (or stretched) to the given share of its step."""
+        return Update(
+            to_grid(update.edges * np.float64(factor)),
+            update.forest.scaled(factor),
+            update.linear and self.linear.toward(update.linear, factor),
+        )
+
+
+class ForestScorer:
+    """A forest prepared for scoring: postings for small trees, traversal for the others."""
+
+    def __init__(
+        self, forest: Forest, n_labels: int, n_features: int, n_numeric: int, contexts: Contexts
+    ) -> None:
+        self.contexts = contexts
+        self.n_labels = n_labels
+        self.n_features = n_features
+        sizes = np.diff(forest.tree_first)
+        small = (sizes + 1) // 2 <= MAX_MASK_LEAVES
+        self.large = forest.select(~small)
+        few = forest.select(small)
+        self.postings = build_postings(
+            few.tree_first,
+            few.tree_class,
+            few.kind,
+            few.feature,
+            few.threshold,
+            few.left,
+            few.right,
+            few.value,
+            n_labels,
+            n_features,
+            n_numeric,
+            contexts.labels,
+        )
+
+    def add(
+        self,
+        data: Sequences,
+        lags: npt.NDArray[np.uint8],
+        scores: npt.NDArray[np.float32],
+        workers: Workers,
+    ) -> None:
+        """Add the trees' values to scores (n_rows, n_contexts, n_labels)."""
+
+        def add_chunk(chunk: tuple[int, int]) -> None:
+            rows = data.rows_of(chunk)
+            add_tree_scores(
+                data.codes,
+                data.numeric,
+                rows.start,
+                rows.stop,
+                lags,
+                self.contexts.first,
+                self.n_labels,
+                self.postings,
+                scores,
+            )
+            if self.large.n_trees:
+                add_tree_scores_by_traversal(
+                    data.codes,
+                    data.numeric,
+                    rows.start,
+                    rows.stop,
+                    lags,
+                    self.contexts.first,
+                    self.contexts.labels,
+                    self.n_features,
+                    self.large.tree_first,
+                    self.large.tree_class,
+                    self.large.kind,
+                    self.large.feature,
+                    self.large.threshold,
+                    self.large.left,
+                    self.large.right,
+                    self.large.value,
+                    scores,
+                )
+
+        workers.map(add_chunk, data.chunks)
+
+
+class Scorer:
+    """Potentials prepared for scoring many sequences."""
+
+    def __init__(
+        self, potentials: Potentials, bin_values: npt.NDArray[np.float64], context_order: int
+    ) -> None:
+        """context_order: how many previous labels the trees see; 0 unless the family is joint."""
+        self.linear = None if potentials.linear.is_zero() else potentials.linear
+        self.bin_values = bin_values
+        self.n_features, self.n_labels = potentials.linear.categorical.shape
+        self.order = context_order
+        contexts = list_contexts(self.n_labels, context_order)
+        self.trees = ForestScorer(
+            potentials.forest, self.n_labels, self.n_features, len(bin_values), contexts
+        )
+
+    def score(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
+        """shape: (n_rows, n_contexts, n_labels)"""
+        scores = np.zeros((data.n_rows, self.n_labels**self.order, self.n_labels), np.float32)
+        if self.linear:
+            scores += linear_scores(data, self.linear, self.bin_values, workers)[:, None, :]
+        if len(self.trees.postings.tree_class) or self.trees.large.n_trees:
+            self.trees.add(data, count_lags(data.offsets, self.order), scores, workers)
+        return scores

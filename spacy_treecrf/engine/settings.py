@@ -1,0 +1,121 @@
+"""Settings of a training, each checked by name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from spacy_treecrf.engine.chain import MAX_ORDER
+from spacy_treecrf.engine.constraints import KINDS
+from spacy_treecrf.engine.forest import MAX_LEAVES
+
+CHOICES = {
+    "family": ("separate", "joint"),
+    "step": ("newton", "gradient"),
+    "gamma": ("local", "mixing"),
+    "constraints": tuple(KINDS),
+    "predictor": ("viterbi", "marginal"),
+    "monitor": ("log_likelihood", "accuracy"),
+}
+# lowest and highest value
+INTEGERS = {
+    "order": (0, MAX_ORDER),
+    "rounds": (0, 10**6),
+    "linear_rounds": (0, 10**6),
+    "pseudo_rounds": (0, 10**6),
+    "leaves": (1, MAX_LEAVES),
+    "depth": (0, 10**6),
+    "min_rows": (1, 2**31 - 1),
+    "min_count": (1, 2**31 - 1),
+    "max_bins": (2, 255),
+    "patience": (0, 10**6),
+    "threads": (0, 1024),
+    "seed": (0, 2**63 - 1),
+}
+# lowest value, highest value, and whether the lowest itself is refused
+NUMBERS = {
+    "penalty": (0.0, math.inf, False),
+    "ridge": (0.0, math.inf, True),
+    "shrinkage": (0.0, 1e3, True),
+    "max_step": (0.0, 1e3, True),
+    "trim": (0.0, 0.99, False),
+    "subsample": (0.0, 1.0, True),
+    "colsample": (0.0, 1.0, True),
+    "node_colsample": (0.0, 1.0, True),
+}
+BOOLEANS = ("line_search",)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to learn and how; `BoostedCRF` documents each of them."""
+
+    family: str = "separate"
+    order: int = 1
+    step: str = "newton"
+    gamma: str = "local"
+    rounds: int = 80
+    linear_rounds: int = 15
+    pseudo_rounds: int = 0
+    leaves: int = 31
+    depth: int = 0
+    min_rows: int = 5
+    min_count: int = 2
+    max_bins: int = 255
+    penalty: float = 1.0
+    ridge: float = 1.0
+    shrinkage: float = 1.0
+    max_step: float = 3.0
+    trim: float = 0.02
+    subsample: float = 1.0
+    colsample: float = 1.0
+    node_colsample: float = 1.0
+    line_search: bool = False
+    constraints: str = "none"
+    predictor: str = "viterbi"
+    patience: int = 10
+    monitor: str = "log_likelihood"
+    threads: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise _bad(name, getattr(self, name), "one of " + ", ".join(map(repr, choices)))
+        for name, (low, high) in INTEGERS.items():
+            value = getattr(self, name)
+            if not _is_integer(value) or not low <= value <= high:
+                raise _bad(name, value, f"an integer from {low} to {high}")
+            object.__setattr__(self, name, int(value))
+        for name, (lowest, highest, open_) in NUMBERS.items():
+            value = getattr(self, name)
+            good = _is_number(value) and lowest <= value <= highest and math.isfinite(value)
+            if not good or (open_ and value == lowest):
+                low_word = "above" if open_ else "from"
+                raise _bad(name, value, f"a number {low_word} {lowest:g} to {highest:g}")
+            object.__setattr__(self, name, float(value))
+        for name in BOOLEANS:
+            if getattr(self, name) not in (True, False):
+                raise _bad(name, getattr(self, name), "True or False")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        if self.family == "separate" and self.order > 1:
+            raise _bad(
+                "order", self.order, "0 or 1 with family='separate'; family='joint' goes up to 4"
+            )
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+
+def _is_integer(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__float__") and not isinstance(value, (bool, str))
+
+
+def _bad(name: str, value: Any, expected: str) -> ValueError:
+    return ValueError(f"treecrf: setting {name!r} is {value!r}; use {expected}")

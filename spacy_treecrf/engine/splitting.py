@@ -1,0 +1,252 @@
+"""The best split of a node, read off its histograms, and the partition of its rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from spacy_treecrf.engine.histogram import N_BINS, add_row_contexts
+from spacy_treecrf.engine.sampling import chosen
+
+# What a node tests. "The test holds" always leads to the right child.
+LEAF = 0
+CATEGORICAL = 1  # the row has feature `feature`
+NUMERIC = 2  # numeric column `feature` is in a bin above `threshold`
+CONTEXT = 3  # the label `feature` + 1 positions back is `threshold`
+
+
+class Split(NamedTuple):
+    """A test with its gain and the right child's sums; kind LEAF when no test gains enough."""
+
+    gain: float
+    kind: int
+    feature: int | np.int64
+    threshold: int
+    g: int
+    h: int
+    n: int
+
+
+class SplitRule(NamedTuple):
+    """What a split must satisfy, and the factors that turn fixed-point sums into floats."""
+
+    inverse_g: float
+    inverse_h: float
+    penalty: float  # lambda of Hao 2009, eq. 3.1
+    min_rows: int
+    tree_columns: float  # share of the columns that the tree may test
+    tree_seed: np.uint64
+    node_columns: float  # share of the columns that each node may test
+
+
+@njit(nogil=True, cache=True)
+def may_test(rule: SplitRule, node_seed: np.uint64, column: int) -> bool:
+    in_tree: bool = chosen(rule.tree_seed, column, rule.tree_columns)
+    in_node: bool = chosen(node_seed, column, rule.node_columns)
+    return in_tree and in_node
+
+
+@njit(nogil=True, cache=True)
+def no_split(min_gain: float) -> Split:
+    return Split(min_gain, LEAF, -1, 0, 0, 0, 0)
+
+
+@njit(nogil=True, cache=True)
+def split_gain(
+    g: float, h: float, right_g: float, right_h: float, penalty: float, unsplit: float
+) -> float:
+    """Fall of the penalised loss when the right side leaves; unsplit = g^2 / (h + penalty)."""
+    left_g = g - right_g
+    left_h = h - right_h + penalty
+    right_h = right_h + penalty
+    return (right_g * right_g * left_h + left_g * left_g * right_h) / (left_h * right_h) - unsplit
+
+
+@njit(nogil=True, cache=True)
+def best_categorical(
+    node: npt.NDArray[np.int64],
+    features: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.int64],
+    column_of: npt.NDArray[np.int32],
+    rule: SplitRule,
+    seed: np.uint64,
+    best: Split,
+) -> Split:
+    """node: (3,) its sums; features and sums: what its rows touch. Ties go to the lowest id."""
+    g = node[0] * rule.inverse_g
+    h = node[1] * rule.inverse_h
+    unsplit = g * g / (h + rule.penalty)
+    top = best.gain
+    where = -1
+    for i in range(len(features)):
+        n = sums[i, 2]
+        if n < rule.min_rows or node[2] - n < rule.min_rows:
+            continue
+        gain = split_gain(
+            g, h, sums[i, 0] * rule.inverse_g, sums[i, 1] * rule.inverse_h, rule.penalty, unsplit
+        )
+        better = gain > top or (gain == top and where >= 0 and features[i] < features[where])
+        if better and may_test(rule, seed, column_of[features[i]]):
+            top = gain
+            where = i
+    if where < 0:
+        return best
+    return Split(
+        top,
+        CATEGORICAL,
+        np.int64(features[where]),
+        0,
+        sums[where, 0],
+        sums[where, 1],
+        sums[where, 2],
+    )
+
+
+@njit(nogil=True, cache=True)
+def best_numeric(
+    node: npt.NDArray[np.int64],
+    sums: npt.NDArray[np.int64],
+    first_column: int,
+    rule: SplitRule,
+    seed: np.uint64,
+    best: Split,
+) -> Split:
+    """sums: (n_numeric, N_BINS, 3). Ties go to the first column, then to the highest threshold."""
+    node_g = node[0] * rule.inverse_g
+    node_h = node[1] * rule.inverse_h
+    unsplit = node_g * node_g / (node_h + rule.penalty)
+    for column in range(sums.shape[0]):
+        if not may_test(rule, seed, first_column + column):
+            continue
+        g = np.int64(0)
+        h = np.int64(0)
+        n = np.int64(0)
+        for threshold in range(N_BINS - 2, -1, -1):
+            g += sums[column, threshold + 1, 0]
+            h += sums[column, threshold + 1, 1]
+            n += sums[column, threshold + 1, 2]
+            if sums[column, threshold + 1, 2] == 0 or n < rule.min_rows:
+                continue
+            if node[2] - n < rule.min_rows:
+                break
+            gain = split_gain(
+                node_g, node_h, g * rule.inverse_g, h * rule.inverse_h, rule.penalty, unsplit
+            )
+            if gain > best.gain:
+                best = Split(gain, NUMERIC, column, threshold, g, h, n)
+    return best
+
+
+@njit(nogil=True, cache=True)
+def best_context(
+    node: npt.NDArray[np.int64],
+    sums: npt.NDArray[np.int64],
+    member: npt.NDArray[np.bool_],
+    context_labels: npt.NDArray[np.int32],
+    n_labels: int,
+    rule: SplitRule,
+    best: Split,
+) -> Split:
+    """sums: (n_contexts, 3). Ties go to the nearest lag, then to the lowest label."""
+    node_g = node[0] * rule.inverse_g
+    node_h = node[1] * rule.inverse_h
+    unsplit = node_g * node_g / (node_h + rule.penalty)
+    label_sums = np.empty((n_labels + 1, 3), np.int64)
+    for lag in range(context_labels.shape[1]):
+        label_sums[:] = 0
+        for c in range(len(member)):
+            if member[c]:
+                label_sums[context_labels[c, lag]] += sums[c]
+        for label in range(n_labels + 1):
+            g, h, n = label_sums[label]
+            if n < rule.min_rows or node[2] - n < rule.min_rows:
+                continue
+            gain = split_gain(
+                node_g, node_h, g * rule.inverse_g, h * rule.inverse_h, rule.penalty, unsplit
+            )
+            if gain > best.gain:
+                best = Split(gain, CONTEXT, lag, label, g, h, n)
+    return best
+
+
+@njit(nogil=True, cache=True)
+def partition_rows(
+    codes: npt.NDArray[np.int32],
+    numeric: npt.NDArray[np.uint8],
+    slots: npt.NDArray[np.int32],
+    split: Split,
+    rows: npt.NDArray[np.int32],
+    row_sums: npt.NDArray[np.int64],
+) -> int:
+    """Reorder rows in place, keeping their order on each side; returns how many go left.
+
+    slots: (2,) the slots of `codes` that may hold the feature of a categorical test.
+    """
+    moved_rows = np.empty(len(rows), np.int32)
+    moved_sums = np.empty((len(rows), 3), np.int64)
+    n_moved = 0
+    n_left = 0
+    last_slot = min(slots[1], codes.shape[1])
+    for i in range(len(rows)):
+        row = rows[i]
+        holds = False
+        if split.kind == CATEGORICAL:
+            for slot in range(slots[0], last_slot):
+                holds |= codes[row, slot] == split.feature
+        else:
+            holds = numeric[row, split.feature] > split.threshold
+        if holds:
+            moved_rows[n_moved] = row
+            for j in range(3):
+                moved_sums[n_moved, j] = row_sums[i, j]
+            n_moved += 1
+        else:
+            rows[n_left] = row
+            for j in range(3):
+                row_sums[n_left, j] = row_sums[i, j]
+            n_left += 1
+    rows[n_left:] = moved_rows[:n_moved]
+    row_sums[n_left:] = moved_sums[:n_moved]
+    return n_left
+
+
+@njit(nogil=True, cache=True)
+def divide_contexts(
+    pair_g: npt.NDArray[np.float32],
+    pair_h: npt.NDArray[np.float32],
+    scales: npt.NDArray[np.float64],
+    lags: npt.NDArray[np.uint8],
+    context_first: npt.NDArray[np.int64],
+    member: npt.NDArray[np.bool_],
+    rows: npt.NDArray[np.int32],
+    row_sums: npt.NDArray[np.int64],
+    right_rows: npt.NDArray[np.int32],
+    right_sums: npt.NDArray[np.int64],
+) -> tuple[int, int]:
+    """Split each row's sums by context: pairs in `member` (the right child's contexts) go right.
+
+    A row with contexts on both sides stays in `rows` and is copied to `right_rows`. Returns the
+    number of rows on the left (compacted in place) and on the right.
+    """
+    n_left = 0
+    n_right = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        here = right_sums[n_right : n_right + 1]
+        here[:] = 0
+        first = context_first[lags[row]]
+        last = context_first[lags[row] + 1]
+        add_row_contexts(pair_g, pair_h, scales, row, first, last, member, here)
+        n_kept = row_sums[i, 2] - here[0, 2]
+        if n_kept > 0:
+            rows[n_left] = row
+            for j in range(3):
+                row_sums[n_left, j] = row_sums[i, j] - here[0, j]
+            n_left += 1
+        if here[0, 2] > 0:
+            right_rows[n_right] = row
+            n_right += 1
+    return n_left, n_right

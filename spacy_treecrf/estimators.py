@@ -1,0 +1,436 @@
+"""Estimators with the calls of scikit-learn and sklearn-crfsuite: feature dicts in, labels out."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from spacy_treecrf.engine.boosting import RoundInfo
+from spacy_treecrf.engine.columns import fit_columns
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.models import storage
+from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+
+FeatureSequences = Sequence[Sequence[Any]]
+LabelSequences = Sequence[Sequence["str | None"]]
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Raised when a model is used before `fit`; the same bases as scikit-learn's."""
+
+
+class BoostedCRF:
+    """A conditional random field whose potentials are learned by gradient tree boosting.
+
+    X is a list of sequences of feature dicts, as python-crfsuite takes them; y a list of sequences
+    of labels, where None means "not annotated". Leading rounds fit a linear model, later ones
+    grow one regression tree for each label.
+
+    family: "separate" learns scores of single labels and one matrix of transitions (Chen 2015);
+        "joint" lets trees see the previous labels (Dietterich 2004): slower, for small label sets.
+    order: previous labels a label depends on: 0 (independent positions), 1, with "joint" up to 4.
+    step: "newton" (second order) or "gradient" (step 1, as in TreeCRF).
+    gamma: how newton bounds the curvature: "local" looks at single positions and halves a step
+        that lowered the likelihood; "mixing" adds the chain's mixing rate (Chen 2015), safer and
+        slower.
+    rounds: boosting rounds in all. linear_rounds: how many of them, at the beginning, are linear.
+    pseudo_rounds: rounds, at the beginning, that follow the pseudo-likelihood.
+    leaves, depth: limits of a tree; depth 0 means none.
+    min_rows: rows that each leaf must hold. min_count: rows that a feature needs to be used.
+    penalty: quadratic penalty on leaf values. ridge: on linear weights and transitions.
+    shrinkage: factor on every tree. max_step: bound of a leaf value under newton.
+    trim: share of the gradient's sum that trees may ignore in their least important rows.
+    subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
+        columns drawn for each tree, for each node.
+    line_search: scale every round to the best of several step lengths.
+    constraints: transitions that are possible at all: "none", "observed" (those in the training
+        data), "bio" or "biluo".
+    predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
+    patience, monitor: with X_dev, y_dev: stop after so many rounds (0: never) without a better
+        held-out "log_likelihood" or "accuracy", and keep the best round.
+    max_bins: bins of a numeric column. threads: 0 means all cores; never changes the result.
+    warm_start: `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
+    verbose: show a progress bar. callback: called with a RoundInfo after every round.
+    """
+
+    def __init__(
+        self,
+        family: str = "separate",
+        order: int = 1,
+        step: str = "newton",
+        gamma: str = "local",
+        rounds: int = 80,
+        linear_rounds: int = 15,
+        pseudo_rounds: int = 0,
+        leaves: int = 31,
+        depth: int = 0,
+        min_rows: int = 5,
+        min_count: int = 2,
+        max_bins: int = 255,
+        penalty: float = 1.0,
+        ridge: float = 1.0,
+        shrinkage: float = 1.0,
+        max_step: float = 3.0,
+        trim: float = 0.02,
+        subsample: float = 1.0,
+        colsample: float = 1.0,
+        node_colsample: float = 1.0,
+        line_search: bool = False,
+        constraints: str = "none",
+        predictor: str = "viterbi",
+        patience: int = 10,
+        monitor: str = "log_likelihood",
+        threads: int = 0,
+        seed: int = 0,
+        warm_start: bool = False,
+        verbose: bool = False,
+        callback: Callable[[RoundInfo], None] | None = None,
+    ) -> None:
+        self.family = family
+        self.order = order
+        self.step = step
+        self.gamma = gamma
+        self.rounds = rounds
+        self.linear_rounds = linear_rounds
+        self.pseudo_rounds = pseudo_rounds
+        self.leaves = leaves
+        self.depth = depth
+        self.min_rows = min_rows
+        self.min_count = min_count
+        self.max_bins = max_bins
+        self.penalty = penalty
+        self.ridge = ridge
+        self.shrinkage = shrinkage
+        self.max_step = max_step
+        self.trim = trim
+        self.subsample = subsample
+        self.colsample = colsample
+        self.node_colsample = node_colsample
+        self.line_search = line_search
+        self.constraints = constraints
+        self.predictor = predictor
+        self.patience = patience
+        self.monitor = monitor
+        self.threads = threads
+        self.seed = seed
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        X_dev: FeatureSequences | None = None,
+        y_dev: LabelSequences | None = None,
+        sample_weight: Sequence[float] | None = None,
+    ) -> BoostedCRF:
+        """Learn from sequences; with a held-out part, stop early and keep the best round.
+
+        sample_weight: one weight for each sequence.
+        """
+        settings = self._settings()
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("treecrf: pass both X_dev and y_dev, or neither")
+        X, y = _checked(X, y, "X", "y")
+        crf = getattr(self, "crf_", None) if self.warm_start else None
+        if crf is None:
+            labels = _distinct_labels(y)
+            columns, offsets, codes, numeric = fit_columns(
+                X, min_count=settings.min_count, max_bins=settings.max_bins
+            )
+        else:
+            labels, columns = crf.labels, crf.columns
+            offsets, codes, numeric = columns.encode(X)
+        ids = {label: i for i, label in enumerate(labels)}
+        weights = _row_weights(offsets, sample_weight)
+        data = Sequences(offsets, codes, numeric, _label_ids(y, ids, "y"), weights)
+        if crf is None:
+            crf = new_crf(settings, labels, columns, data)
+        elif (settings.family, settings.order) != (crf.settings.family, crf.settings.order):
+            raise ValueError(
+                f"treecrf: warm_start goes on with a model of family={crf.settings.family!r}, "
+                f"order={crf.settings.order}; set the same, or warm_start=False"
+            )
+        held_out = None
+        if X_dev is not None and y_dev is not None:
+            X_dev, y_dev = _checked(X_dev, y_dev, "X_dev", "y_dev")
+            offsets, codes, numeric = columns.encode(X_dev)
+            # A label that training never saw cannot be scored: such positions do not count.
+            dev_labels = _label_ids(y_dev, ids, "y_dev", unseen=UNKNOWN_LABEL)
+            weights = _row_weights(offsets, None)
+            held_out = Sequences(offsets, codes, numeric, dev_labels, weights)
+        with Workers(settings.threads) as workers, _Progress(self, settings.rounds) as progress:
+            self.crf_ = replace(crf, settings=settings).boosted(
+                data, settings.rounds, workers, held_out, progress
+            )
+        self._predictor: Predictor | None = None
+        return self
+
+    def predict(self, X: FeatureSequences) -> list[list[str]]:
+        """The label sequences of X."""
+        predictor, data = self._prepare(X)
+        names = np.array(self.crf_.labels, dtype=object)
+        return _cut(names[predictor.labels(data)].tolist(), data.offsets)
+
+    def predict_single(self, x: Sequence[Any]) -> list[str]:
+        """The labels of one sequence."""
+        return self.predict([x])[0]
+
+    def predict_marginals(self, X: FeatureSequences) -> list[list[dict[str, float]]]:
+        """P(label) at every position, as a dict from labels to probabilities."""
+        predictor, data = self._prepare(X)
+        labels = self.crf_.labels
+        rows = [dict(zip(labels, row, strict=True)) for row in predictor.marginals(data).tolist()]
+        return _cut(rows, data.offsets)
+
+    def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[str, float]]:
+        """P(label) at every position of one sequence."""
+        return self.predict_marginals([x])[0]
+
+    def predict_nbest(self, X: FeatureSequences, n: int = 5) -> list[list[tuple[list[str], float]]]:
+        """The n most probable label sequences of each sequence, with their probabilities."""
+        if not isinstance(n, (int, np.integer)) or n < 1:
+            raise ValueError(f"treecrf: predict_nbest got n={n!r}; use an integer of at least 1")
+        predictor, data = self._prepare(X)
+        labels = self.crf_.labels
+        return [
+            [
+                ([labels[i] for i in path], float(np.exp(log_p)))
+                for path, log_p in zip(paths, log_ps, strict=True)
+            ]
+            for paths, log_ps in predictor.nbest(data, int(n))
+        ]
+
+    def score(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        sample_weight: Sequence[float] | None = None,
+    ) -> float:
+        """Share of annotated positions that get their label; one unseen in training is wrong."""
+        X, y = _checked(X, y, "X", "y")
+        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        right = total = 0.0
+        for predicted, gold, weight in zip(self.predict(X), y, weights, strict=True):
+            known = [(p, g) for p, g in zip(predicted, gold, strict=True) if g is not None]
+            right += weight * sum(p == g for p, g in known)
+            total += weight * len(known)
+        return float(right / total) if total else float("nan")
+
+    @property
+    def classes_(self) -> list[str]:
+        return list(self._fitted().labels)
+
+    @property
+    def rounds_(self) -> int:
+        """Rounds in the model; fewer than `rounds` after early stopping."""
+        return self._fitted().potentials.rounds
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file."""
+        storage.save(path, self._fitted().to_state())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BoostedCRF:
+        """Read a model; a damaged or foreign file is refused with a ValueError."""
+        crf = CRF.from_state(storage.read(path))
+        estimator = cls(**{name: getattr(crf.settings, name) for name in Settings.names()})
+        estimator.crf_ = crf
+        return estimator
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _parameters()}
+
+    def set_params(self, **params: Any) -> BoostedCRF:
+        for name, value in params.items():
+            if name not in _parameters():
+                known = ", ".join(_parameters())
+                raise ValueError(f"treecrf: unknown parameter {name!r}; BoostedCRF has {known}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = {
+            name: getattr(self, name)
+            for name, parameter in _parameters().items()
+            if getattr(self, name) is not parameter.default
+            and getattr(self, name) != parameter.default
+        }
+        return f"BoostedCRF({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "crf_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(two_d_array=False, dict=True),
+            no_validation=True,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_predictor"}
+
+    def _settings(self) -> Settings:
+        return Settings(**{name: getattr(self, name) for name in Settings.names()})
+
+    def _fitted(self) -> CRF:
+        crf: CRF | None = getattr(self, "crf_", None)
+        if crf is None:
+            raise NotFittedError("treecrf: this BoostedCRF is not fitted yet; call fit or load")
+        return crf
+
+    def _prepare(self, X: FeatureSequences) -> tuple[Predictor, Sequences]:
+        crf = self._fitted()
+        settings = self._settings()
+        predictor = getattr(self, "_predictor", None)
+        if predictor is None or predictor.crf.potentials is not crf.potentials:
+            predictor = Predictor(crf, Workers(settings.threads))
+            self._predictor = predictor
+        predictor.crf = replace(crf, settings=replace(crf.settings, predictor=self.predictor))
+        offsets, codes, numeric = crf.columns.encode(X)
+        labels = np.full(offsets[-1], UNKNOWN_LABEL, np.int32)
+        data = Sequences(offsets, codes, numeric, labels, _row_weights(offsets, None))
+        return predictor, data
+
+
+def _parameters() -> dict[str, Any]:
+    return {
+        name: parameter
+        for name, parameter in signature(BoostedCRF.__init__).parameters.items()
+        if name != "self"
+    }
+
+
+class _Progress:
+    """Passes each round on to the user's callback and, if wanted, to a progress bar."""
+
+    def __init__(self, estimator: BoostedCRF, rounds: int) -> None:
+        self.callback = estimator.callback
+        self.bar = tqdm(total=rounds, unit="round", disable=not estimator.verbose)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.close()
+
+    def __call__(self, info: RoundInfo) -> None:
+        shown = {"log-likelihood": f"{info.log_likelihood:.4f}"}
+        if info.held_out_accuracy is not None:
+            shown["held-out"] = f"{info.held_out_log_likelihood:.4f}"
+            shown["accuracy"] = f"{info.held_out_accuracy:.2%}"
+        self.bar.set_postfix(shown, refresh=False)
+        self.bar.update(info.round - self.bar.n)
+        if self.callback:
+            self.callback(info)
+
+
+def _checked(
+    X: FeatureSequences, y: LabelSequences, x_name: str, y_name: str
+) -> tuple[FeatureSequences, LabelSequences]:
+    """X and y as lists whose sequences have the same lengths."""
+    for value, name in ((X, x_name), (y, y_name)):
+        if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__"):
+            raise ValueError(
+                f"treecrf: {name} is a {type(value).__name__}; use a list of sequences"
+            )
+    X, y = list(X), list(y)
+    if len(X) != len(y):
+        raise ValueError(
+            f"treecrf: {x_name} holds {len(X)} sequences, {y_name} holds {len(y)}; "
+            "each sequence needs one sequence of labels"
+        )
+    if not X:
+        raise ValueError(f"treecrf: {x_name} holds no sequences; pass at least one")
+    for s, (items, labels) in enumerate(zip(X, y, strict=True)):
+        for sequence, name in ((items, x_name), (labels, y_name)):
+            if isinstance(sequence, (str, bytes, dict)) or not hasattr(sequence, "__len__"):
+                raise ValueError(
+                    f"treecrf: {name}[{s}] is a {type(sequence).__name__}; use a list, one entry "
+                    "for each position"
+                )
+        if len(items) != len(labels):
+            raise ValueError(
+                f"treecrf: {x_name}[{s}] has {len(items)} positions, {y_name}[{s}] has "
+                f"{len(labels)} labels"
+            )
+        if len(items) == 0:
+            raise ValueError(f"treecrf: {x_name}[{s}] is an empty sequence; leave it out")
+    return X, y
+
+
+def _distinct_labels(y: LabelSequences) -> list[str]:
+    """The labels in sorted order."""
+    seen: set[Any] = set()
+    for labels in y:
+        seen.update(labels)
+    seen.discard(None)
+    if not all(isinstance(label, str) for label in seen):
+        s, t, label = next(
+            (s, t, label)
+            for s, labels in enumerate(y)
+            for t, label in enumerate(labels)
+            if label is not None and not isinstance(label, str)
+        )
+        raise ValueError(
+            f"treecrf: y[{s}][{t}] is {label!r}, a {type(label).__name__}; labels are strings, or "
+            "None where a position is not annotated"
+        )
+    if not seen:
+        raise ValueError("treecrf: y holds no label at all; annotate at least one position")
+    return sorted(str(label) for label in seen)
+
+
+def _label_ids(
+    y: LabelSequences, ids: dict[str, int], name: str, unseen: int | None = None
+) -> npt.NDArray[np.int32]:
+    known: dict[Any, int] = {None: UNKNOWN_LABEL, **ids}
+    flat = [known.get(label, unseen) for labels in y for label in labels]
+    if None in flat:
+        s, t = next(
+            (s, t)
+            for s, labels in enumerate(y)
+            for t, label in enumerate(labels)
+            if label not in known
+        )
+        raise ValueError(
+            f"treecrf: {name}[{s}][{t}] is {y[s][t]!r}, a label that the model does not have; "
+            "fit a new one with warm_start=False"
+        )
+    return np.array(flat, np.int32)
+
+
+def _row_weights(
+    offsets: npt.NDArray[np.int64], weights: Sequence[float] | None
+) -> npt.NDArray[np.float32]:
+    """Weights of sequences spread over their rows."""
+    n_sequences = len(offsets) - 1
+    if weights is None:
+        return np.ones(int(offsets[-1]), np.float32)
+    array = np.asarray(weights, np.float32)
+    if array.shape != (n_sequences,) or not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise ValueError(
+            f"treecrf: sample_weight must hold one number of at least 0 for each of the "
+            f"{n_sequences} sequences"
+        )
+    return np.repeat(array, np.diff(offsets))
+
+
+def _cut(rows: list[Any], offsets: npt.NDArray[np.int64]) -> list[list[Any]]:
+    return [rows[a:b] for a, b in itertools.pairwise(offsets)]

@@ -1,0 +1,1 @@
+"""What is learned: the boosted CRF and its file format."""

@@ -1,0 +1,208 @@
+"""The boosted CRF on encoded sequences: fit, go on fitting, predict, and its stored form."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting import (
+    Booster,
+    Callback,
+    make_chain,
+    predict_labels,
+    predict_marginals,
+)
+from spacy_treecrf.engine.chain import Chain
+from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.constraints import constrain, observed_transitions
+from spacy_treecrf.engine.decoding import nbest
+from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.engine.forest import Forest
+from spacy_treecrf.engine.linear import LinearWeights
+from spacy_treecrf.engine.potentials import Potentials, Scorer
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, Settings
+from spacy_treecrf.engine.threads import Workers
+
+Masks = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]
+MAX_WEIGHT = 1e6
+
+
+@dataclass(frozen=True)
+class CRF:
+    """A learned model: labels by id, what its columns mean, hard constraints, and potentials."""
+
+    settings: Settings
+    labels: list[str]
+    columns: Columns
+    masks: Masks  # start, transition and end: 0, or -inf where forbidden
+    potentials: Potentials
+
+    @property
+    def context_order(self) -> int:
+        return self.settings.order if self.settings.family == "joint" else 0
+
+    @property
+    def chain(self) -> Chain:
+        return make_chain(self.potentials.edges, self.masks, self.settings.order)
+
+    def scorer(self) -> Scorer:
+        return Scorer(self.potentials, self.columns.bin_values, self.context_order)
+
+    def boosted(
+        self,
+        data: Sequences,
+        rounds: int,
+        workers: Workers,
+        held_out: Sequences | None = None,
+        callback: Callback | None = None,
+    ) -> CRF:
+        """This model after boosting on `data` until it has `rounds` rounds in all."""
+        booster = Booster(
+            data,
+            self.columns,
+            len(self.labels),
+            self.masks,
+            self.settings,
+            workers,
+            self.potentials,
+            held_out,
+        )
+        return replace(self, potentials=booster.boost(rounds, callback))
+
+    def to_state(self) -> dict[str, Any]:
+        potentials = self.potentials
+        return {
+            "kind": "crf",
+            "settings": asdict(self.settings),
+            "labels": self.labels,
+            "columns": self.columns.to_state(),
+            "masks": {
+                name: np.isfinite(mask) for name, mask in zip(MASK_NAMES, self.masks, strict=True)
+            },
+            "edges": potentials.edges,
+            "linear": _sparse_state(potentials.linear),
+            "previous_linear": _sparse_state(potentials.previous_linear),
+            "forest": potentials.forest.to_state(),
+            "rounds": potentials.rounds,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CRF:
+        """Rebuild a model; every index, shape and value is checked before a kernel can see it."""
+        fields = Fields(state)
+        fields.string("kind", choices=("crf",))
+        settings = _read_settings(fields.fields("settings"))
+        labels = fields.strings("labels", unique=True)
+        if not labels:
+            fields.fail("labels", "at least one label", "none")
+        columns = Columns.from_state(fields.table("columns"))
+        n_labels, n_features, n_numeric = (
+            len(labels),
+            len(columns.counts),
+            len(columns.numeric_names),
+        )
+        masks = fields.fields("masks")
+        shapes = ((n_labels,), (n_labels, n_labels), (n_labels,))
+        allowed = [
+            masks.array(name, np.bool_, shape)
+            for name, shape in zip(MASK_NAMES, shapes, strict=True)
+        ]
+        order = settings.order if settings.family == "joint" else 0
+        potentials = Potentials(
+            edges=fields.array(
+                "edges", np.float32, (n_labels + 1, n_labels), low=-MAX_WEIGHT, high=MAX_WEIGHT
+            ),
+            linear=_read_sparse(fields.fields("linear"), n_features, n_numeric, n_labels),
+            previous_linear=_read_sparse(
+                fields.fields("previous_linear"), n_features, n_numeric, n_labels
+            ),
+            forest=Forest.from_state(
+                fields.fields("forest"), n_labels, n_features, n_numeric, order
+            ),
+            rounds=fields.integer("rounds", 0, 2**31 - 1),
+        )
+        fields.done()
+        start, trans, end = (np.where(a, 0.0, -np.inf).astype(np.float32) for a in allowed)
+        return cls(settings, labels, columns, (start, trans, end), potentials)
+
+
+MASK_NAMES = ("start", "trans", "end")
+
+
+def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Sequences) -> CRF:
+    """A model that has learned nothing yet; `data` tells which transitions occur."""
+    seen: dict[str, Any] = {}
+    if settings.constraints == "observed":
+        start, trans, end = observed_transitions(data.labels, data.offsets, len(labels))
+        seen = {"observed_start": start, "observed_trans": trans, "observed_end": end}
+    masks = constrain(settings.constraints, labels, order=settings.order, **seen)
+    potentials = Potentials.zeros(len(labels), len(columns.counts), len(columns.numeric_names))
+    return CRF(settings, labels, columns, masks, potentials)
+
+
+class Predictor:
+    """A model prepared for prediction: its trees indexed, its chain built."""
+
+    def __init__(self, crf: CRF, workers: Workers) -> None:
+        self.crf = crf
+        self.workers = workers
+        self.chain = crf.chain
+        self.scorer = crf.scorer()
+
+    def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
+        return self.scorer.score(data, self.workers)
+
+    def labels(self, data: Sequences) -> npt.NDArray[np.int32]:
+        predictor = self.crf.settings.predictor
+        return predict_labels(self.scores(data), data, self.chain, predictor, self.workers)
+
+    def marginals(self, data: Sequences) -> npt.NDArray[np.float64]:
+        return predict_marginals(self.scores(data), data, self.chain, self.workers)
+
+    def nbest(
+        self, data: Sequences, n: int
+    ) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]]:
+        """Of each sequence: label sequences (m, length) and their log probabilities (m,)."""
+        scores = self.scores(data)
+        bounds = zip(data.offsets[:-1], data.offsets[1:], strict=True)
+        return self.workers.map(lambda b: nbest(scores[b[0] : b[1]], self.chain, n), list(bounds))
+
+
+def _sparse_state(weights: LinearWeights) -> dict[str, Any]:
+    """Only the weights that are not zero."""
+    where = np.flatnonzero(weights.categorical)
+    return {
+        "where": where.astype(np.int64),
+        "value": weights.categorical.ravel()[where],
+        "numeric": weights.numeric,
+    }
+
+
+def _read_sparse(fields: Fields, n_features: int, n_numeric: int, n_labels: int) -> LinearWeights:
+    where = fields.array("where", np.int64, (None,), low=0, high=max(0, n_features * n_labels - 1))
+    low, high = -MAX_WEIGHT, MAX_WEIGHT
+    value = fields.array("value", np.float32, (len(where),), low=low, high=high)
+    numeric = fields.array("numeric", np.float32, (n_numeric, n_labels), low=low, high=high)
+    if len(where) > n_features * n_labels or np.any(np.diff(where) <= 0):
+        fields.fail("where", "rising positions", "others")
+    categorical = np.zeros(n_features * n_labels, np.float32)
+    categorical[where] = value
+    return LinearWeights(categorical.reshape(n_features, n_labels), numeric)
+
+
+def _read_settings(fields: Fields) -> Settings:
+    values: dict[str, Any] = {}
+    for name in CHOICES:
+        values[name] = fields.string(name)
+    for name in INTEGERS:
+        values[name] = fields.integer(name)
+    for name in NUMBERS:
+        values[name] = fields.number(name)
+    for name in BOOLEANS:
+        values[name] = fields.boolean(name)
+    fields.done()
+    return Settings(**values)
