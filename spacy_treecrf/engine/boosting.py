@@ -130,6 +130,11 @@ class Booster:
         potentials: Potentials | None = None,
         held_out: Sequences | None = None,
     ) -> None:
+        weighty = np.add.reduceat(data.weights, data.offsets[:-1]) > 0
+        if not weighty.any():
+            raise ValueError("treecrf: every sequence has weight 0; give at least one a weight")
+        if not weighty.all():
+            data = data.subset(np.flatnonzero(weighty))
         self.columns = columns
         self.settings = settings
         self.workers = workers
@@ -167,6 +172,11 @@ class Booster:
         best = self.potentials
         best_value = self._held_out_value(self._info(math.nan, began)) if self.held_out else 0.0
         residuals = self._residuals()
+        if not math.isfinite(residuals.log_likelihood):
+            raise ValueError(
+                f"treecrf: constraints={self.settings.constraints!r} forbid labels of the training "
+                "data; correct the labels, or use constraints='observed' or 'none'"
+            )
         while self.potentials.rounds < rounds:
             update = self._propose(residuals)
             residuals = self._take(update, residuals)
@@ -320,6 +330,8 @@ class Booster:
         every = np.arange(self.n_labels)[None, :]
         allowed = ((known == UNKNOWN_LABEL) | (known == every)).astype(np.uint8)
         log_p = chains.log_probability_of(cached.scores, data.offsets, chain, allowed)
+        # Hard constraints may forbid a held-out annotation; no round can change that.
+        log_p[np.isneginf(log_p)] = 0.0
         labels = predict_labels(cached.scores, data, chain, self.settings.predictor, self.workers)
         annotated = data.labels != UNKNOWN_LABEL
         n = max(1, int(annotated.sum()))

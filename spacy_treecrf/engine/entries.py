@@ -14,6 +14,8 @@ from spacy_treecrf.engine.sampling import chosen
 # exponent and the two leading bits of the fraction give four bins per factor of two.
 _MAGNITUDE_SHIFT = 21
 _MAGNITUDE_BINS = 1 << 10
+# Trimming is there to save time: it leaves at least this many rows, so small data stay whole.
+_LEAST_ENTRIES = 1 << 14
 
 
 @njit(nogil=True, cache=True)
@@ -31,13 +33,15 @@ def collect(
     pair_g, pair_h: (n_rows, n_contexts); an empty pair_h means hessian 1 for every pair.
     lags: how many previous labels a row's contexts hold; invalid contexts must hold gradient 0.
     Influence trimming (Friedman 2001): the rows of smallest |gradient| that carry at most the
-    share `trim` of its sum get no entry; they still count in the totals.
+    share `trim` of its sum get no entry, unless that would leave few rows; they still count in
+    the totals.
     """
     n_rows, n_contexts = pair_g.shape
     unit_hessian = pair_h.shape[0] == 0
     magnitude = np.empty(n_rows, np.float32)
     sampled = np.ones(n_rows, np.bool_)
     mass = np.zeros(_MAGNITUDE_BINS)
+    rows_in_bin = np.zeros(_MAGNITUDE_BINS, np.int64)
     sum_g = 0.0
     sum_h = 0.0
     bits = magnitude.view(np.int32)
@@ -56,33 +60,34 @@ def collect(
             sum_h += n_labels ** np.int64(lags[row])
         magnitude[row] = size
         mass[bits[row] >> _MAGNITUDE_SHIFT] += size
+        rows_in_bin[bits[row] >> _MAGNITUDE_SHIFT] += 1
         sum_g += size
     cut = 0
-    dropped = mass[0]
-    while cut < _MAGNITUDE_BINS - 1 and dropped <= trim * sum_g and trim > 0.0:
-        cut += 1
+    dropped = 0.0
+    n_entries = n_sampled
+    while trim > 0.0 and cut < _MAGNITUDE_BINS:
         dropped += mass[cut]
+        if dropped > trim * sum_g or n_entries - rows_in_bin[cut] < _LEAST_ENTRIES:
+            break
+        n_entries -= rows_in_bin[cut]
+        cut += 1
     scales = np.array([fixed_point_scale(sum_g), fixed_point_scale(sum_h)])
-    n_entries = 0
-    for row in range(n_rows):
-        if sampled[row] and bits[row] >> _MAGNITUDE_SHIFT >= cut:
-            n_entries += 1
     rows = np.empty(n_entries, np.int32)
-    sums = np.empty((n_entries, 3), np.int64)
-    totals = np.zeros(3, np.int64)
+    sums = np.zeros((n_entries, 4))
+    totals = np.zeros(4)
     entry = 0
     for row in range(n_rows):
         if not sampled[row]:
             continue
-        g = np.int64(0)
-        h = np.int64(0)
-        n = n_labels ** np.int64(lags[row])
+        g = 0.0
+        h = 0.0
+        n = float(n_labels ** np.int64(lags[row]))
         for c in range(n_contexts):
             g += to_fixed(pair_g[row, c], scales[0])
             if not unit_hessian:
                 h += to_fixed(pair_h[row, c], scales[1])
         if unit_hessian:
-            h = n * np.int64(scales[1])
+            h = n * scales[1]
         totals[0] += g
         totals[1] += h
         totals[2] += n

@@ -65,8 +65,8 @@ class Entries(NamedTuple):
     """The rows one tree is grown on, after sampling and trimming."""
 
     rows: npt.NDArray[np.int32]  # shape: (n_entries,)
-    sums: npt.NDArray[np.int64]  # shape: (n_entries, 3), over all contexts of a row
-    totals: npt.NDArray[np.int64]  # shape: (3,), of the entries and of the rows trimmed away
+    sums: npt.NDArray[np.float64]  # shape: (n_entries, 4), over all contexts of a row
+    totals: npt.NDArray[np.float64]  # shape: (4,), of the entries and of the rows trimmed away
     scales: npt.NDArray[np.float64]  # shape: (2,), of gradient and hessian
     pair_g: npt.NDArray[np.float32]  # shape: (n_rows, n_row_contexts)
     pair_h: npt.NDArray[np.float32]  # the same, or (0, 0) for hessian 1
@@ -90,10 +90,17 @@ def _longer(array: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
 
 
 @njit(nogil=True, cache=True)
-def _longer_sums(array: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    longer = np.empty((size, 3), np.int64)
+def _longer_sums(array: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
+    longer = np.empty((size, 4))
     longer[: len(array)] = array
     return longer
+
+
+@njit(nogil=True, cache=True)
+def _wider_sums(array: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
+    wider = np.empty((3, size))
+    wider[:, : array.shape[1]] = array
+    return wider
 
 
 @njit(nogil=True, cache=True)
@@ -121,7 +128,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
     )
     splits = [no_split(limits.min_gain) for _ in range(n_nodes)]
     depth = np.zeros(n_nodes, np.int32)
-    sums = np.zeros((n_nodes, 3), np.int64)
+    sums = np.zeros((n_nodes, 4))
     sums[0] = entries.totals
 
     # Rows of all nodes: the children of an input split share their parent's range. A context
@@ -134,16 +141,17 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
     row_last[0] = n_rows
 
     # Categorical histograms are built in one dense array and kept as lists of touched features.
-    dense = np.zeros((data.n_features, 3), np.int64)
-    touched = np.empty(data.n_features, np.int32)
+    dense = np.zeros((data.n_features, 4))
+    touched = np.empty(data.n_features + 1, np.int32)
+    gains = np.empty(data.n_features)
     kept = np.empty(2 * data.n_features, np.int32)
-    kept_sums = np.empty((2 * data.n_features, 3), np.int64)
+    kept_sums = np.empty((3, 2 * data.n_features))
     n_kept = 0
     kept_first = np.zeros(n_nodes, np.int64)
     kept_last = np.zeros(n_nodes, np.int64)
     # The other histograms are small and dense: one place for each open leaf.
-    bin_sums = np.empty((limits.leaves if n_numeric else 0, n_numeric, N_BINS, 3), np.int64)
-    context_sums = np.empty((limits.leaves if order else 0, n_contexts, 3), np.int64)
+    bin_sums = np.empty((limits.leaves if n_numeric else 0, n_numeric, N_BINS, 4))
+    context_sums = np.empty((limits.leaves if order else 0, n_contexts, 4))
     member = np.zeros((limits.leaves if order else 0, n_contexts), np.bool_)
     if order:
         member[0] = True
@@ -164,22 +172,22 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
             write = kept_first[big]
             for read in range(kept_first[big], kept_last[big]):
                 f = kept[read]
-                if kept_sums[read, 2] > dense[f, 2]:
+                if kept_sums[2, read] > dense[f, 2]:
                     kept[write] = f
                     for j in range(3):
-                        kept_sums[write, j] = kept_sums[read, j] - dense[f, j]
+                        kept_sums[j, write] = kept_sums[j, read] - dense[f, j]
                     write += 1
             kept_last[big] = write
         if n_kept + n_touched > len(kept):
             kept = _longer(kept, 2 * len(kept) + n_touched)
-            kept_sums = _longer_sums(kept_sums, len(kept))
+            kept_sums = _wider_sums(kept_sums, len(kept))
         kept_first[small] = n_kept
         for i in range(n_touched):
             f = touched[i]
             kept[n_kept + i] = f
             for j in range(3):
-                kept_sums[n_kept + i, j] = dense[f, j]
-                dense[f, j] = 0
+                kept_sums[j, n_kept + i] = dense[f, j]
+                dense[f, j] = 0.0
         n_kept += n_touched
         kept_last[small] = n_kept
         if n_numeric:
@@ -217,7 +225,8 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
             best = best_categorical(
                 sums[node],
                 kept[mine],
-                kept_sums[mine],
+                kept_sums[:, mine],
+                gains,
                 data.column_of,
                 rule,
                 node_seed,
@@ -315,8 +324,9 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
         kept_last[big] = kept_last[parent]
 
     for node in range(n_used):
-        g = sums[node, 0] * rule.inverse_g
-        value[node] = g / (sums[node, 1] * rule.inverse_h + limits.penalty)
+        curvature = sums[node, 1] * rule.inverse_h + limits.penalty
+        if curvature > 0.0:
+            value[node] = sums[node, 0] * rule.inverse_g / curvature
     return Tree(
         kind[:n_used],
         feature[:n_used],

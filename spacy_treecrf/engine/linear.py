@@ -107,8 +107,8 @@ def _newton_direction(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """(G_f - ridge w_f) / (H_f + ridge) for each feature and numeric column f, of one class."""
     n_features = len(weights)
-    sums = np.zeros((n_features, 2), np.int64)
-    bin_sums = np.zeros((numeric.shape[1], N_BINS, 2), np.int64)
+    sums = np.zeros((n_features, 2))
+    bin_sums = np.zeros((numeric.shape[1], N_BINS, 2))
     for i in range(len(entries.rows)):
         row = entries.rows[i]
         g = entries.sums[i, 0]
@@ -215,11 +215,12 @@ def solve_linear_round(
         slope_a, slope_b, curve_aa, curve_ab, curve_bb = _bound_along(
             problem.g[k], problem.h[k], along, problem.momentum, k
         )
-        slope_a -= ridge * float(now @ ahead)
-        slope_b -= ridge * float(now @ last)
-        curve_aa += ridge * float(ahead @ ahead)
-        curve_ab += ridge * float(ahead @ last)
-        curve_bb += ridge * float(last @ last)
+        # np.sum, not a BLAS dot: BLAS threads would fight with ours, and its sums vary with them
+        slope_a -= ridge * float(np.sum(now * ahead))
+        slope_b -= ridge * float(np.sum(now * last))
+        curve_aa += ridge * float(np.sum(ahead * ahead))
+        curve_ab += ridge * float(np.sum(ahead * last))
+        curve_bb += ridge * float(np.sum(last * last))
         determinant = curve_aa * curve_bb - curve_ab**2
         if determinant > 1e-9 * curve_aa * curve_bb:
             a = (slope_a * curve_bb - slope_b * curve_ab) / determinant

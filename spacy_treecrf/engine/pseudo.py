@@ -115,11 +115,16 @@ def compute_pseudo_residuals(
     expected, edge_g = np.sum([part[0] for part in parts], axis=0)
     h = np.empty((n_labels, 0, 0), np.float32)
     gamma = 2.0 * (annotated.order + 1)
+    weights = data.weights[None, :, None]
     if bound:
         # |g| (1 - |g|) is p (1 - p) where one term meets the potential, as it does for nodes.
-        size = np.minimum(np.abs(g), 1.0)
+        size = np.divide(np.abs(g), weights, out=np.zeros_like(g), where=weights > 0)
+        p = np.minimum(size, 1.0)
         gamma_h = gamma if annotated.joint else 2.0
-        h = np.maximum(gamma_h * size * (1.0 - size), size / bound.max_step)
+        h = weights * np.maximum(gamma_h * p * (1.0 - p), size / bound.max_step)
+    elif annotated.weighted:
+        valid = np.arange(annotated.n_contexts) < n_labels ** annotated.lags.astype(int)[:, None]
+        h = np.repeat((data.weights[:, None] * valid)[None], n_labels, axis=0).astype(np.float32)
     return Residuals(
         g,
         h,

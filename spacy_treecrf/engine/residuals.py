@@ -18,7 +18,7 @@ from spacy_treecrf.engine import chain as chains
 from spacy_treecrf.engine.chain import EVERYTHING_ALLOWED, Chain
 from spacy_treecrf.engine.contexts import count_lags
 from spacy_treecrf.engine.mixing import edge_gamma, joint_messages, node_gamma
-from spacy_treecrf.engine.separate import forward_backward
+from spacy_treecrf.engine.separate import UNDERFLOW, forward_backward
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 
@@ -30,7 +30,7 @@ LOCAL_EDGE_GAMMA = 6.0
 
 @dataclass(frozen=True)
 class Bound:
-    """How the hessian of a row is bounded. Without it (None) every pair's hessian is 1."""
+    """How the hessian of a row is bounded. Without it (None) each pair's hessian is its weight."""
 
     mixing: bool  # gamma from the mixing rate, else the local constants
     max_step: float  # h >= |g| / max_step: no leaf can exceed max_step ("robust Newton")
@@ -55,6 +55,7 @@ class Annotated:
         self.joint = joint and order > 0
         self.n_contexts = n_labels**order if self.joint else 1
         self.lags = count_lags(data.offsets, order if self.joint else 0)
+        self.weighted = bool(np.any(data.weights != 1.0))
         lengths = np.diff(data.offsets)
         starts = data.offsets[:-1]
         unknown = data.labels == UNKNOWN_LABEL
@@ -140,21 +141,23 @@ def expect(
         nodes = here[:, 0]
         if clamp:
             nodes = np.where(allowed > 0, nodes, np.float32(-np.inf))
-        forward_backward(
-            nodes,
-            offsets,
-            0,
-            n_sequences,
-            np.exp(chain.start.astype(float)),
-            np.exp(chain.trans.astype(float)),
-            np.exp(chain.end.astype(float)),
-            weights,
-            mixing,
-            pairs[:, 0],
-            edges[:n_labels],
-            log_z,
-            messages,
-        )
+        factors = [np.exp(part.astype(float)) for part in (chain.start, chain.trans, chain.end)]
+        if _underflows(chain, factors):
+            log_z[:] = np.nan
+        else:
+            forward_backward(
+                nodes,
+                offsets,
+                0,
+                n_sequences,
+                *factors,
+                weights,
+                mixing,
+                pairs[:, 0],
+                edges[:n_labels],
+                log_z,
+                messages,
+            )
         for s in np.flatnonzero(np.isnan(log_z)):
             some = slice(offsets[s], offsets[s + 1])
             exact, log_z[s : s + 1] = chains.pair_marginals(
@@ -190,13 +193,22 @@ def expect(
             joint_messages(pairs, offsets, messages)
         elif mixing and order > 1:
             messages[:] = np.repeat(np.diff(offsets), np.diff(offsets))[:, None]
-    edges[n_labels] = weights @ pairs[starts].sum(axis=1, dtype=float)
+    edges[n_labels] = (weights[:, None] * pairs[starts].sum(axis=1, dtype=float)).sum(axis=0)
     if not mixing:
         gamma = np.full(n_rows, LOCAL_NODE_GAMMA, np.float32)
         return Expectation(pairs, edges, log_z, gamma, LOCAL_EDGE_GAMMA)
     of_edges = edge_gamma(messages, starts)
     gamma = of_edges if annotated.joint else node_gamma(messages)
     return Expectation(pairs, edges, log_z, gamma, float(of_edges.mean()))
+
+
+def _underflows(chain: Chain, factors: list[npt.NDArray[np.float64]]) -> bool:
+    """Whether a transition that is possible would be lost as a factor."""
+    parts = (chain.start, chain.trans, chain.end)
+    return any(
+        bool(np.any((part > -np.inf) & (factor <= UNDERFLOW)))
+        for part, factor in zip(parts, factors, strict=True)
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -214,10 +226,14 @@ def _subtract(
     g: npt.NDArray[np.float32],
     h: npt.NDArray[np.float32],
 ) -> None:
-    """g = annotated - expected and its hessian bound, for the chunk that starts at first_row."""
+    """g = annotated - expected and its hessian, for the chunk that starts at first_row.
+
+    max_step 0 means no bound: the hessian of a pair is its weight.
+    """
     n_rows, n_contexts, n_labels = pairs.shape
-    newton = h.shape[1] > 0
-    inverse_step = 1.0 / max_step
+    want_h = h.shape[1] > 0
+    newton = max_step > 0.0
+    inverse_step = 1.0 / max_step if newton else 0.0
     for i in range(n_rows):
         row = first_row + i
         weight = weights[row]
@@ -231,8 +247,10 @@ def _subtract(
                 else:
                     residual = (k == labels[row] and c == context[row]) - p
                 g[k, row, c] = weight * residual
-                if newton:
-                    bound = max(gamma[i] * p * (1.0 - p), abs(residual) * inverse_step)
+                if want_h:
+                    bound = 1.0
+                    if newton:
+                        bound = max(gamma[i] * p * (1.0 - p), abs(residual) * inverse_step)
                     h[k, row, c] = weight * bound if valid else 0.0
 
 
@@ -248,7 +266,7 @@ def compute_residuals(
     n_labels = annotated.n_labels
     shape = (n_labels, data.n_rows, annotated.n_contexts)
     g = np.empty(shape, np.float32)
-    h = np.empty(shape if bound else (n_labels, 0, 0), np.float32)
+    h = np.empty(shape if bound or annotated.weighted else (n_labels, 0, 0), np.float32)
     mixing = bool(bound and bound.mixing)
     edges = annotated.edge_counts.copy()
     log_likelihood = np.zeros(data.n_sequences)
@@ -273,7 +291,7 @@ def compute_residuals(
         _subtract(
             expected.pairs,
             expected.gamma,
-            bound.max_step if bound else 1.0,
+            bound.max_step if bound else 0.0,
             rows.start,
             n_valid,
             annotated.labels,
@@ -300,7 +318,7 @@ def compute_residuals(
         h,
         edge_g,
         edge_hessian(annotated, expected_edges, edge_g, gamma, bound),
-        float(annotated.sequence_weights @ log_likelihood),
+        float(np.sum(annotated.sequence_weights * log_likelihood)),
     )
 
 
@@ -314,7 +332,7 @@ def edge_hessian(
     """The bound summed over positions: sum_t p_t (1 - p_t) <= P (1 - P / n) for P = sum_t p_t."""
     n_labels = annotated.n_labels
     n_starts = float(annotated.sequence_weights.sum())
-    n_inner = float(annotated.sequence_weights @ (np.diff(annotated.data.offsets) - 1))
+    n_inner = float(np.sum(annotated.sequence_weights * (np.diff(annotated.data.offsets) - 1)))
     n = np.full((n_labels + 1, 1), max(n_inner, 1.0))
     n[n_labels] = n_starts
     if bound is None:

@@ -7,28 +7,17 @@ from the tree's bit mask, and the lowest bit that remains is the row's leaf.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
+from spacy_treecrf.engine.intrinsics import lowest_bit
 from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 
 MAX_MASK_LEAVES = 64
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-@intrinsic
-def _lowest_bit(typing_context: Any, mask: Any) -> Any:
-    """Index of the lowest set bit of a nonzero uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
 
 
 class Postings(NamedTuple):
@@ -199,12 +188,12 @@ def add_tree_scores(
             base = postings.leaf_first[tree]
             for c in range(n_valid):
                 context = context_first[lags[row]] + c
-                leaf = _lowest_bit(masks[tree] & postings.context_mask[i, context])
+                leaf = lowest_bit(masks[tree] & postings.context_mask[i, context])
                 scores[row, c, postings.tree_class[tree]] += postings.leaf_value[base + leaf]
         for i in range(n_touched):
             tree = touched[i]
             if not context_sensitive[tree]:
-                leaf = postings.leaf_first[tree] + _lowest_bit(masks[tree])
+                leaf = postings.leaf_first[tree] + lowest_bit(masks[tree])
                 node_sum[postings.tree_class[tree]] += relative[leaf]
             masks[tree] = _ALL
         for c in range(n_valid):

@@ -128,7 +128,9 @@ def forward_backward(
                 break
             inverse = 1.0 / scale[t]
             for k in range(n_labels):
-                inward[k] = emission[t, k] * backward[k] * inverse
+                # A state that nothing reaches may have any backward mass, even an infinite one.
+                reached = forward[t, k] > 0.0
+                inward[k] = emission[t, k] * backward[k] * inverse if reached else 0.0
             for i in range(n_labels):
                 mass = forward[t - 1, i] * sequence_weights[s]
                 if mass > 0.0:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from spacy_treecrf.engine.chain import MAX_ORDER
 from spacy_treecrf.engine.constraints import KINDS
 from spacy_treecrf.engine.forest import MAX_LEAVES
@@ -81,8 +83,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise _bad(name, getattr(self, name), "one of " + ", ".join(map(repr, choices)))
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in choices:
+                raise _bad(name, value, "one of " + ", ".join(map(repr, choices)))
         for name, (low, high) in INTEGERS.items():
             value = getattr(self, name)
             if not _is_integer(value) or not low <= value <= high:
@@ -96,9 +99,10 @@ class Settings:
                 raise _bad(name, value, f"a number {low_word} {lowest:g} to {highest:g}")
             object.__setattr__(self, name, float(value))
         for name in BOOLEANS:
-            if getattr(self, name) not in (True, False):
-                raise _bad(name, getattr(self, name), "True or False")
-            object.__setattr__(self, name, bool(getattr(self, name)))
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise _bad(name, value, "True or False")
+            object.__setattr__(self, name, bool(value))
         if self.family == "separate" and self.order > 1:
             raise _bad(
                 "order", self.order, "0 or 1 with family='separate'; family='joint' goes up to 4"
@@ -110,11 +114,11 @@ class Settings:
 
 
 def _is_integer(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
-    return hasattr(value, "__float__") and not isinstance(value, (bool, str))
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def _bad(name: str, value: Any, expected: str) -> ValueError:

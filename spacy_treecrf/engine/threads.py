@@ -12,11 +12,17 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Workers:
     """A pool of `threads` threads (0: one per usable core); one thread runs everything inline."""
 
     def __init__(self, threads: int = 0) -> None:
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or usable_cores()
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

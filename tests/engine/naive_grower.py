@@ -58,7 +58,7 @@ def totals_of(examples):
 
 def grow_naively(data, entries, limits):
     """Nodes as dicts (kind, feature, threshold, left, right, value), in the grower's numbering."""
-    totals = tuple(map(int, entries.totals))
+    totals = tuple(map(int, entries.totals[:3]))
     nodes = [{"examples": expand(data, entries), "sums": totals, "depth": 0}]
     n_leaves = 1
 

@@ -80,7 +80,7 @@ def test_grower_equals_naive_grower_on_the_expanded_table(
 
 
 def test_trimming_drops_at_most_its_share_and_keeps_the_totals():
-    data, pair_g, pair_h = random_problem(3, n_rows=500)
+    data, pair_g, pair_h = random_problem(3, n_rows=20000)
     everything = collect(pair_g, pair_h, data.lags, 2, 0.0, 1.0, SEED)
     trimmed = collect(pair_g, pair_h, data.lags, 2, 0.2, 1.0, SEED)
     dropped = np.setdiff1d(everything.rows, trimmed.rows)

@@ -1,0 +1,161 @@
+"""CoNLL-2000 chunking, 21 plain columns: `BoostedCRF()` beside CRFsuite, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from corpora import Item, encode, read_conll2000, span_f1
+from timing import best_seconds, peak_megabytes, report, run_python, timed
+
+QUICK_SENTENCES = 1500
+QUICK_TEST_SENTENCES = 500
+QUICK_ITERATIONS = 50
+ITERATIONS = 200
+COMPILE_SENTENCES = 100
+
+
+@dataclass
+class Corpus:
+    """Training and test sentences."""
+
+    X: list[list[Item]]
+    y: list[list[str]]
+    X_test: list[list[Item]]
+    y_test: list[list[str]]
+
+    @property
+    def test_tokens(self) -> int:
+        return sum(map(len, self.y_test))
+
+
+def bench_crfsuite(corpus: Corpus, iterations: int) -> dict[str, Any]:
+    import pycrfsuite
+
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.select("lbfgs")
+    trainer.set_params({"c1": 0.0, "c2": 1.0, "max_iterations": iterations, "feature.minfreq": 2})
+
+    def append() -> None:
+        for items, labels in zip(corpus.X, corpus.y, strict=True):
+            trainer.append(items, labels)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "crfsuite.model")
+        _, append_seconds = timed(append)
+        _, train_seconds = timed(lambda: trainer.train(path))
+        tagger = pycrfsuite.Tagger()
+        tagger.open(path)
+        sentences = [pycrfsuite.ItemSequence(items) for items in corpus.X_test]
+        predicted = [tagger.tag(items) for items in sentences]
+        tag_seconds = best_seconds(lambda: [tagger.tag(items) for items in sentences])
+    return {
+        "seconds": append_seconds + train_seconds,
+        "append_seconds": append_seconds,
+        "f1": span_f1(corpus.y_test, predicted),
+        "tagged_per_second": corpus.test_tokens / tag_seconds,
+    }
+
+
+def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
+    """target: the F1 whose first round is looked for."""
+    from spacy_treecrf import BoostedCRF
+    from spacy_treecrf.engine.columns import fit_columns
+    from spacy_treecrf.engine.threads import Workers
+    from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+
+    few = slice(COMPILE_SENTENCES)
+    tiny = BoostedCRF(rounds=3, linear_rounds=2)
+    _, compile_seconds = timed(
+        lambda: tiny.fit(corpus.X[few], corpus.y[few]).predict(corpus.X[few])
+    )
+
+    model, fit_seconds = timed(lambda: BoostedCRF().fit(corpus.X, corpus.y))
+    crf = model.crf_
+    min_count = model.min_count
+    _, encode_seconds = timed(lambda: fit_columns(corpus.X, min_count=min_count))
+    test = encode(crf.columns, crf.labels, corpus.X_test, corpus.y_test)
+
+    def f1(crf: CRF) -> float:
+        names = [crf.labels[i] for i in Predictor(crf, Workers(1)).labels(test)]
+        return span_f1(corpus.y_test, [names[a:b] for a, b in pairwise(test.offsets)])
+
+    def first_round_at_target() -> int | None:
+        """Boosted round by round, a model is the same as after one training of so many rounds."""
+        train = encode(crf.columns, crf.labels, corpus.X, corpus.y)
+        young = new_crf(crf.settings, crf.labels, crf.columns, train)
+        with Workers() as workers:
+            for rounds in range(1, model.rounds + 1):
+                young = young.boosted(train, rounds, workers)
+                if f1(young) >= target:
+                    return rounds
+        return None
+
+    reached: dict[str, Any] | None = None
+    if rounds := first_round_at_target():
+        short, seconds = timed(lambda: BoostedCRF(rounds=rounds).fit(corpus.X, corpus.y))
+        reached = {"rounds": rounds, "seconds": seconds, "f1": f1(short.crf_)}
+
+    predictor = Predictor(crf, Workers(1))
+    tag_seconds = best_seconds(lambda: predictor.labels(test))
+    return {
+        "compile_seconds": compile_seconds,
+        "seconds": fit_seconds,
+        "encode_seconds": encode_seconds,
+        "f1": f1(crf),
+        "at_crfsuite_f1": reached,
+        "tagged_per_second": corpus.test_tokens / tag_seconds,
+    }
+
+
+def training_memory(limit: int | None) -> dict[str, float]:
+    """Peak of this process while it trains, and how much of that the feature dicts hold."""
+    from spacy_treecrf import BoostedCRF
+
+    before = peak_megabytes()
+    X, y = read_conll2000("train", limit)
+    dicts = peak_megabytes() - before
+    BoostedCRF().fit(X, y)
+    peak = peak_megabytes()
+    return {"peak_megabytes": peak, "peak_megabytes_without_dicts": peak - dicts}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a part of the data, under a minute")
+    parser.add_argument("--memory", action="store_true", help="only train, and print peak memory")
+    options = parser.parse_args()
+    limit = QUICK_SENTENCES if options.quick else None
+    if options.memory:
+        print(json.dumps(training_memory(limit)))
+        return
+    # first: a process starts with the peak of the one that made it
+    memory = run_python(__file__, "--memory", *(["--quick"] if options.quick else []))
+    with tempfile.TemporaryDirectory() as cache:
+        if not options.quick:  # so that the compile time is that of a first use
+            os.environ["NUMBA_CACHE_DIR"] = cache
+        test_limit = QUICK_TEST_SENTENCES if options.quick else None
+        corpus = Corpus(*read_conll2000("train", limit), *read_conll2000("test", test_limit))
+        crfsuite = bench_crfsuite(corpus, QUICK_ITERATIONS if options.quick else ITERATIONS)
+        ours = bench_ours(corpus, crfsuite["f1"]) | memory
+    reached = ours["at_crfsuite_f1"]
+    report(
+        "crfsuite",
+        sentences=len(corpus.X),
+        crfsuite=crfsuite,
+        ours=ours,
+        f1_gain=ours["f1"] - crfsuite["f1"],
+        time_ratio=ours["seconds"] / crfsuite["seconds"],
+        time_ratio_at_crfsuite_f1=reached and reached["seconds"] / crfsuite["seconds"],
+        tagging_ratio=ours["tagged_per_second"] / crfsuite["tagged_per_second"],
+    )
+
+
+if __name__ == "__main__":
+    main()

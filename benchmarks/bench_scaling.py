@@ -1,0 +1,178 @@
+"""How the time of a round grows when rows, columns, labels, ... double, on synthetic data."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from timing import report, timed
+
+from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+
+LINEAR_ROUNDS, TREE_ROUNDS = 3, 5
+DOUBLINGS = 2
+NOISE = 0.3  # share of random labels: keeps rows in play while the model learns
+KINDS = 32  # values of a column, whatever its vocabulary, fall into so many kinds
+LONG = 100_000
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a synthetic data set is like; `vocabulary` is that of one column."""
+
+    rows: int = 40_000
+    columns: int = 10
+    labels: int = 8
+    length: int = 20
+    vocabulary: int = 2000
+    threads: int = 1
+    zipf: bool = True  # frequency ~ 1/rank as of words; otherwise ~ 1/sqrt(rank)
+
+
+# the field that doubles, and where it starts
+AXES = {
+    "rows": ("rows", Size()),
+    "columns": ("columns", Size()),
+    "labels": ("labels", Size()),
+    "length": ("length", Size()),
+    "vocabulary": ("vocabulary", Size(rows=80_000)),
+    "flat vocabulary": ("vocabulary", Size(rows=80_000, zipf=False)),
+    "threads": ("threads", Size(rows=80_000)),
+}
+
+
+def synthetic(size: Size, seed: int = 0) -> tuple[Columns, Sequences]:
+    """Random values, frequent ones first; labels follow two columns and the previous label."""
+    rng = np.random.default_rng(seed)
+    uniform = rng.random((size.rows, size.columns))
+    ranks = size.vocabulary**uniform - 1 if size.zipf else size.vocabulary * uniform**2
+    values = ranks.astype(np.int64)
+    keys = values + size.vocabulary * np.arange(size.columns)
+
+    distinct, where, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    order = order[counts[order] >= Settings.min_count]
+    new_id = np.full(len(distinct), -1, np.int32)
+    new_id[order] = np.arange(len(order))
+    column_of = (distinct[order] // size.vocabulary).astype(np.int32)
+    names = [f"{c}" for c in range(size.columns)]
+    columns = Columns(
+        feature_names=[f"{k // size.vocabulary}={k % size.vocabulary}" for k in distinct[order]],
+        counts=counts[order],
+        column_of=column_of,
+        slot_range=np.stack([column_of, column_of + 1], axis=1),
+        slot_keys=names,
+        n_shared_slots=0,
+        column_names=names,
+        numeric_names=[],
+        bin_edges=[],
+        bin_values=np.zeros((0, 256)),
+    )
+
+    kinds = (KINDS * uniform[:, :2]).astype(np.int64)
+    votes = rng.normal(size=(2, KINDS, size.labels))
+    labels = (votes[0, kinds[:, 0]] + votes[1, kinds[:, 1]]).argmax(axis=1)
+    labels[1:] = np.where(rng.random(size.rows - 1) < NOISE, labels[:-1], labels[1:])
+    random = rng.random(size.rows) < NOISE
+    labels[random] = rng.integers(size.labels, size=int(random.sum()))
+    return columns, Sequences(
+        offsets=np.append(np.arange(0, size.rows, size.length), size.rows),
+        codes=new_id[where].reshape(keys.shape),
+        numeric=np.zeros((size.rows, 0), np.uint8),
+        labels=labels.astype(np.int32),
+        weights=np.ones(size.rows, np.float32),
+    )
+
+
+def untrained(size: Size, columns: Columns, data: Sequences) -> CRF:
+    settings = Settings(linear_rounds=LINEAR_ROUNDS, threads=size.threads)
+    return new_crf(settings, [f"{k}" for k in range(size.labels)], columns, data)
+
+
+def seconds_per_round(size: Size) -> tuple[float, float, int]:
+    """Of the fastest linear round and the fastest round of trees; and the number of features."""
+    columns, data = synthetic(size)
+    ends = [0.0]
+    with Workers(size.threads) as workers:
+        untrained(size, columns, data).boosted(
+            data,
+            LINEAR_ROUNDS + TREE_ROUNDS,
+            workers,
+            callback=lambda info: ends.append(info.seconds),
+        )
+    rounds = np.diff(ends)
+    linear, trees = rounds[:LINEAR_ROUNDS], rounds[LINEAR_ROUNDS:]
+    return float(linear.min()), float(trees.min()), len(columns.counts)
+
+
+def bench_axis(axis: str, doublings: int) -> None:
+    field, start = AXES[axis]
+    sizes = [getattr(start, field) * 2**i for i in range(doublings + 1)]
+    trials = [seconds_per_round(replace(start, **{field: size})) for size in sizes]
+    linear, trees, features = (list(column) for column in zip(*trials, strict=True))
+    extra: dict[str, Any] = {"features": features} if field == "vocabulary" else {}
+    report(
+        "scaling",
+        axis=axis,
+        sizes=sizes,
+        linear_seconds=linear,
+        linear_factors=[b / a for a, b in pairwise(linear)],
+        tree_seconds=trees,
+        tree_factors=[b / a for a, b in pairwise(trees)],
+        **extra,
+    )
+
+
+def bench_long_sequence() -> None:
+    """One sequence of 100,000 positions: everything stays finite, and it learns."""
+    size = Size(rows=LONG, length=LONG, columns=4, threads=2)
+    columns, data = synthetic(size)
+    likelihoods: list[float] = []
+    with Workers(size.threads) as workers:
+        crf, train_seconds = timed(
+            lambda: untrained(size, columns, data).boosted(
+                data,
+                LINEAR_ROUNDS + TREE_ROUNDS,
+                workers,
+                callback=lambda info: likelihoods.append(info.log_likelihood),
+            )
+        )
+        predictor = Predictor(crf, workers)
+        labels, decode_seconds = timed(lambda: predictor.labels(data))
+        marginals = predictor.marginals(data)
+    sums = marginals.sum(axis=1)
+    report(
+        "scaling",
+        axis="one sequence",
+        positions=LONG,
+        train_seconds=train_seconds,
+        decode_seconds=decode_seconds,
+        finite=bool(np.isfinite(likelihoods).all() and np.isfinite(marginals).all()),
+        marginals_add_up=bool(np.allclose(sums, 1.0, atol=1e-6)),
+        log_likelihood=likelihoods[-1],
+        accuracy=float((labels == data.labels).mean()),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="double each axis only once")
+    parser.add_argument("--axis", choices=[*AXES, "one sequence"], help="only this one")
+    options = parser.parse_args()
+    seconds_per_round(Size(rows=1000, vocabulary=50))  # compiles
+    for axis in AXES:
+        if options.axis in (None, axis):
+            bench_axis(axis, 1 if options.quick or axis == "threads" else DOUBLINGS)
+    if options.axis in (None, "one sequence"):
+        bench_long_sequence()
+
+
+if __name__ == "__main__":
+    main()

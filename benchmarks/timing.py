@@ -1,0 +1,62 @@
+"""Wall time, peak memory and JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    """What `work` returns, and the seconds it took."""
+    began = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - began
+
+
+def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    """The fewest seconds of several calls; the first, which warms up, does not count."""
+    work()
+    return min(timed(work)[1] for _ in range(repeats))
+
+
+def peak_megabytes() -> float:
+    """The most memory that this process has held so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def run_python(*arguments: str, **environment: str) -> Any:
+    """The JSON that a new interpreter prints last."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def report(benchmark: str, **values: Any) -> None:
+    """Print one JSON line."""
+    print(
+        json.dumps(_rounded({"benchmark": benchmark, "cores": os.cpu_count(), **values})),
+        flush=True,
+    )
+
+
+def _rounded(value: Any) -> Any:
+    """Floats cut to 4 significant digits, also inside lists and dicts."""
+    if isinstance(value, dict):
+        return {name: _rounded(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(v) for v in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value

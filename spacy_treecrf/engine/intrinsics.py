@@ -1,0 +1,38 @@
+"""Two machine instructions that numba does not offer by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic
+def lowest_bit(typing_context: Any, mask: Any) -> Any:
+    """Index of the lowest set bit of a nonzero uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Ask for array[row, column] to be brought into the cache; changes nothing else."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        pointer = cgutils.get_item_pointer(context, builder, array_type, view, arguments[1:])
+        address = builder.bitcast(pointer, ir.PointerType(ir.IntType(8)))
+        word = ir.IntType(32)
+        signature_ = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, signature_, "llvm.prefetch.p0")
+        builder.call(function, [address, word(0), word(3), word(1)])  # read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
