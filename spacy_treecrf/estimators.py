@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -15,6 +16,7 @@ from tqdm import tqdm
 
 from spacy_treecrf.engine.boosting import RoundInfo
 from spacy_treecrf.engine.columns import fit_columns
+from spacy_treecrf.engine.constraints import first_forbidden
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
@@ -29,6 +31,16 @@ class NotFittedError(ValueError, AttributeError):
     """Raised when a model is used before `fit`; the same bases as scikit-learn's."""
 
 
+class Predictions(list[list[Any]]):
+    """A list of sequences; numpy sees one object for each, also where all have one length."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        array = np.empty(len(self), dtype=object)
+        for i, sequence in enumerate(self):
+            array[i] = sequence
+        return array
+
+
 class BoostedCRF:
     """A conditional random field whose potentials are learned by gradient tree boosting.
 
@@ -37,7 +49,8 @@ class BoostedCRF:
     grow one regression tree for each label.
 
     family: "separate" learns scores of single labels and one matrix of transitions (Chen 2015);
-        "joint" lets trees see the previous labels (Dietterich 2004): slower, for small label sets.
+        "joint" lets trees see the previous labels (Dietterich 2004), which costs the square of the
+        number of labels; "auto" takes joint for up to 8 labels and for orders above 1.
     order: previous labels a label depends on: 0 (independent positions), 1, with "joint" up to 4.
     step: "newton" (second order) or "gradient" (step 1, as in TreeCRF).
     gamma: how newton bounds the curvature: "local" looks at single positions and halves a step
@@ -47,7 +60,8 @@ class BoostedCRF:
     pseudo_rounds: rounds, at the beginning, that follow the pseudo-likelihood.
     leaves, depth: limits of a tree; depth 0 means none.
     min_rows: rows that each leaf must hold. min_count: rows that a feature needs to be used.
-    penalty: quadratic penalty on leaf values. ridge: on linear weights and transitions.
+    penalty: quadratic penalty on leaf values. min_gain: fall of the loss that a split must bring.
+    ridge: on linear weights and transitions.
     shrinkage: factor on every tree. max_step: bound of a leaf value under newton.
     trim: share of the gradient's sum that trees may ignore in their least important rows.
     subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
@@ -58,30 +72,32 @@ class BoostedCRF:
     predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
     patience, monitor: with X_dev, y_dev: stop after so many rounds (0: never) without a better
         held-out "log_likelihood" or "accuracy", and keep the best round.
-    max_bins: bins of a numeric column. threads: 0 means all cores; never changes the result.
+    max_bins: bins of a numeric column. seed: of all random draws.
+    threads: 0 means all cores; never changes the result.
     warm_start: `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
     verbose: show a progress bar. callback: called with a RoundInfo after every round.
     """
 
     def __init__(
         self,
-        family: str = "separate",
+        family: str = "auto",
         order: int = 1,
         step: str = "newton",
         gamma: str = "local",
-        rounds: int = 80,
-        linear_rounds: int = 15,
+        rounds: int = 50,
+        linear_rounds: int = 5,
         pseudo_rounds: int = 0,
-        leaves: int = 31,
+        leaves: int = 64,
         depth: int = 0,
-        min_rows: int = 5,
+        min_rows: int = 3,
         min_count: int = 2,
         max_bins: int = 255,
         penalty: float = 1.0,
+        min_gain: float = 0.0,
         ridge: float = 1.0,
-        shrinkage: float = 1.0,
+        shrinkage: float = 0.7,
         max_step: float = 3.0,
-        trim: float = 0.02,
+        trim: float = 0.1,
         subsample: float = 1.0,
         colsample: float = 1.0,
         node_colsample: float = 1.0,
@@ -109,6 +125,7 @@ class BoostedCRF:
         self.min_count = min_count
         self.max_bins = max_bins
         self.penalty = penalty
+        self.min_gain = min_gain
         self.ridge = ridge
         self.shrinkage = shrinkage
         self.max_step = max_step
@@ -140,8 +157,12 @@ class BoostedCRF:
         sample_weight: one weight for each sequence.
         """
         settings = self._settings()
+        if y is None:
+            raise ValueError("treecrf: fit requires y to be passed, but the target y is None")
         if (X_dev is None) != (y_dev is None):
             raise ValueError("treecrf: pass both X_dev and y_dev, or neither")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"treecrf: callback is {self.callback!r}; use a function, or None")
         X, y = _checked(X, y, "X", "y")
         crf = getattr(self, "crf_", None) if self.warm_start else None
         if crf is None:
@@ -152,12 +173,14 @@ class BoostedCRF:
         else:
             labels, columns = crf.labels, crf.columns
             offsets, codes, numeric = columns.encode(X)
+        settings = settings.resolved(len(labels))
         ids = {label: i for i, label in enumerate(labels)}
         weights = _row_weights(offsets, sample_weight)
         data = Sequences(offsets, codes, numeric, _label_ids(y, ids, "y"), weights)
         if crf is None:
             crf = new_crf(settings, labels, columns, data)
-        elif (settings.family, settings.order) != (crf.settings.family, crf.settings.order):
+            _refuse_forbidden(crf, data)
+        if (settings.family, settings.order) != (crf.settings.family, crf.settings.order):
             raise ValueError(
                 f"treecrf: warm_start goes on with a model of family={crf.settings.family!r}, "
                 f"order={crf.settings.order}; set the same, or warm_start=False"
@@ -165,23 +188,29 @@ class BoostedCRF:
         held_out = None
         if X_dev is not None and y_dev is not None:
             X_dev, y_dev = _checked(X_dev, y_dev, "X_dev", "y_dev")
-            offsets, codes, numeric = columns.encode(X_dev)
+            offsets, codes, numeric = columns.encode(X_dev, name="X_dev")
             # A label that training never saw cannot be scored: such positions do not count.
             dev_labels = _label_ids(y_dev, ids, "y_dev", unseen=UNKNOWN_LABEL)
+            if np.all(dev_labels == UNKNOWN_LABEL):
+                raise ValueError(
+                    "treecrf: y_dev holds no label that occurs in y; held-out data must be "
+                    "annotated with the labels of the training data"
+                )
             weights = _row_weights(offsets, None)
             held_out = Sequences(offsets, codes, numeric, dev_labels, weights)
         with Workers(settings.threads) as workers, _Progress(self, settings.rounds) as progress:
             self.crf_ = replace(crf, settings=settings).boosted(
                 data, settings.rounds, workers, held_out, progress
             )
-        self._predictor: Predictor | None = None
         return self
 
     def predict(self, X: FeatureSequences) -> list[list[str]]:
         """The label sequences of X."""
-        predictor, data = self._prepare(X)
+        data = self._encode(X)
         names = np.array(self.crf_.labels, dtype=object)
-        return _cut(names[predictor.labels(data)].tolist(), data.offsets)
+        with self._workers() as workers:
+            labels = Predictor(self.crf_, workers, self._settings().predictor).labels(data)
+        return _cut(names[labels].tolist(), data.offsets)
 
     def predict_single(self, x: Sequence[Any]) -> list[str]:
         """The labels of one sequence."""
@@ -189,9 +218,11 @@ class BoostedCRF:
 
     def predict_marginals(self, X: FeatureSequences) -> list[list[dict[str, float]]]:
         """P(label) at every position, as a dict from labels to probabilities."""
-        predictor, data = self._prepare(X)
+        data = self._encode(X)
         labels = self.crf_.labels
-        rows = [dict(zip(labels, row, strict=True)) for row in predictor.marginals(data).tolist()]
+        with self._workers() as workers:
+            marginals = Predictor(self.crf_, workers).marginals(data)
+        rows = [dict(zip(labels, row, strict=True)) for row in marginals.tolist()]
         return _cut(rows, data.offsets)
 
     def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[str, float]]:
@@ -202,14 +233,16 @@ class BoostedCRF:
         """The n most probable label sequences of each sequence, with their probabilities."""
         if not isinstance(n, (int, np.integer)) or n < 1:
             raise ValueError(f"treecrf: predict_nbest got n={n!r}; use an integer of at least 1")
-        predictor, data = self._prepare(X)
+        data = self._encode(X)
         labels = self.crf_.labels
+        with self._workers() as workers:
+            best = Predictor(self.crf_, workers).nbest(data, int(n))
         return [
             [
                 ([labels[i] for i in path], float(np.exp(log_p)))
                 for path, log_p in zip(paths, log_ps, strict=True)
             ]
-            for paths, log_ps in predictor.nbest(data, int(n))
+            for paths, log_ps in best
         ]
 
     def score(
@@ -220,7 +253,9 @@ class BoostedCRF:
     ) -> float:
         """Share of annotated positions that get their label; one unseen in training is wrong."""
         X, y = _checked(X, y, "X", "y")
-        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        weights = np.ones(len(y))
+        if sample_weight is not None:
+            weights = _sequence_weights(sample_weight, len(y)).astype(float)
         right = total = 0.0
         for predicted, gold, weight in zip(self.predict(X), y, weights, strict=True):
             known = [(p, g) for p, g in zip(predicted, gold, strict=True) if g is not None]
@@ -273,18 +308,15 @@ class BoostedCRF:
         return hasattr(self, "crf_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(
-            estimator_type="classifier",
+            # Not "classifier": scikit-learn would stratify folds by label, and each y is many.
+            estimator_type=None,
             target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(),
             input_tags=InputTags(two_d_array=False, dict=True),
             no_validation=True,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_predictor"}
 
     def _settings(self) -> Settings:
         return Settings(**{name: getattr(self, name) for name in Settings.names()})
@@ -292,21 +324,19 @@ class BoostedCRF:
     def _fitted(self) -> CRF:
         crf: CRF | None = getattr(self, "crf_", None)
         if crf is None:
-            raise NotFittedError("treecrf: this BoostedCRF is not fitted yet; call fit or load")
+            # scikit-learn's own checks and tools expect its class; never import it for that.
+            sklearn = sys.modules.get("sklearn.exceptions")
+            error = sklearn.NotFittedError if sklearn else NotFittedError
+            raise error("treecrf: this BoostedCRF is not fitted yet; call fit or load")
         return crf
 
-    def _prepare(self, X: FeatureSequences) -> tuple[Predictor, Sequences]:
-        crf = self._fitted()
-        settings = self._settings()
-        predictor = getattr(self, "_predictor", None)
-        if predictor is None or predictor.crf.potentials is not crf.potentials:
-            predictor = Predictor(crf, Workers(settings.threads))
-            self._predictor = predictor
-        predictor.crf = replace(crf, settings=replace(crf.settings, predictor=self.predictor))
-        offsets, codes, numeric = crf.columns.encode(X)
+    def _workers(self) -> Workers:
+        return Workers(self._settings().threads)
+
+    def _encode(self, X: FeatureSequences) -> Sequences:
+        offsets, codes, numeric = self._fitted().columns.encode(X)
         labels = np.full(offsets[-1], UNKNOWN_LABEL, np.int32)
-        data = Sequences(offsets, codes, numeric, labels, _row_weights(offsets, None))
-        return predictor, data
+        return Sequences(offsets, codes, numeric, labels, _row_weights(offsets, None))
 
 
 def _parameters() -> dict[str, Any]:
@@ -346,7 +376,8 @@ def _checked(
 ) -> tuple[FeatureSequences, LabelSequences]:
     """X and y as lists whose sequences have the same lengths."""
     for value, name in ((X, x_name), (y, y_name)):
-        if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__"):
+        scalar = getattr(value, "shape", None) == ()  # an array without dimensions
+        if isinstance(value, (str, bytes, dict)) or scalar or not hasattr(value, "__iter__"):
             raise ValueError(
                 f"treecrf: {name} is a {type(value).__name__}; use a list of sequences"
             )
@@ -372,29 +403,28 @@ def _checked(
             )
         if len(items) == 0:
             raise ValueError(f"treecrf: {x_name}[{s}] is an empty sequence; leave it out")
+    _check_label_types(y, y_name)
     return X, y
 
 
 def _distinct_labels(y: LabelSequences) -> list[str]:
     """The labels in sorted order."""
-    seen: set[Any] = set()
+    seen: set[str] = set()
     for labels in y:
-        seen.update(labels)
-    seen.discard(None)
-    if not all(isinstance(label, str) for label in seen):
-        s, t, label = next(
-            (s, t, label)
-            for s, labels in enumerate(y)
-            for t, label in enumerate(labels)
-            if label is not None and not isinstance(label, str)
-        )
-        raise ValueError(
-            f"treecrf: y[{s}][{t}] is {label!r}, a {type(label).__name__}; labels are strings, or "
-            "None where a position is not annotated"
-        )
+        seen.update(label for label in labels if label is not None)
     if not seen:
         raise ValueError("treecrf: y holds no label at all; annotate at least one position")
     return sorted(str(label) for label in seen)
+
+
+def _check_label_types(y: LabelSequences, name: str) -> None:
+    for s, labels in enumerate(y):
+        for t, label in enumerate(labels):
+            if label is not None and not isinstance(label, str):
+                raise ValueError(
+                    f"treecrf: {name}[{s}][{t}] is {label!r}, a {type(label).__name__}; labels "
+                    "are strings, or None where a position is not annotated"
+                )
 
 
 def _label_ids(
@@ -423,14 +453,34 @@ def _row_weights(
     n_sequences = len(offsets) - 1
     if weights is None:
         return np.ones(int(offsets[-1]), np.float32)
+    array = _sequence_weights(weights, n_sequences)
+    if not array.any():
+        raise ValueError("treecrf: every sample_weight is zero; give some sequence a weight")
+    return np.repeat(array, np.diff(offsets))
+
+
+def _sequence_weights(weights: Sequence[float], n_sequences: int) -> npt.NDArray[np.float32]:
     array = np.asarray(weights, np.float32)
     if array.shape != (n_sequences,) or not np.all(np.isfinite(array)) or np.any(array < 0):
         raise ValueError(
             f"treecrf: sample_weight must hold one number of at least 0 for each of the "
             f"{n_sequences} sequences"
         )
-    return np.repeat(array, np.diff(offsets))
+    return array
 
 
-def _cut(rows: list[Any], offsets: npt.NDArray[np.int64]) -> list[list[Any]]:
-    return [rows[a:b] for a, b in itertools.pairwise(offsets)]
+def _refuse_forbidden(crf: CRF, data: Sequences) -> None:
+    row = first_forbidden(data.labels, data.offsets, crf.masks)
+    if row is not None:
+        s = int(np.searchsorted(data.offsets, row, side="right")) - 1
+        t = row - int(data.offsets[s])
+        kind = crf.settings.constraints
+        raise ValueError(
+            f"treecrf: y[{s}][{t}] is {crf.labels[data.labels[row]]!r}, which "
+            f"constraints={kind!r} do not allow at this place; correct the labels, or use "
+            "constraints='observed' or 'none'"
+        )
+
+
+def _cut(rows: list[Any], offsets: npt.NDArray[np.int64]) -> Predictions:
+    return Predictions(rows[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True))

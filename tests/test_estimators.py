@@ -1,4 +1,4 @@
-"""BoostedCRF keeps the conventions of scikit-learn and answers consistently."""
+"""BoostedCRF answers consistently, and only data and settings change what it learns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import copy
 import itertools
 import math
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,19 +13,12 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.utils import estimator_checks
-from sklearn.utils.validation import check_is_fitted
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.engine.boosting import RoundInfo
 from spacy_treecrf.models import storage
-from tests.tiny import tiny_data
+from tests.tiny import new, tiny_data
 
-SMALL: dict[str, Any] = {"rounds": 4, "linear_rounds": 2, "min_rows": 1, "min_count": 1}
 KINDS: dict[str, dict[str, Any]] = {
     "separate": {},
     "order 0": {"order": 0},
@@ -39,10 +30,6 @@ X, Y = tiny_data(20)
 NEW_X, NEW_Y = tiny_data(8, seed=1)
 
 
-def new(**changes: Any) -> BoostedCRF:
-    return BoostedCRF(**{**SMALL, **changes})
-
-
 @pytest.fixture(scope="module", params=list(KINDS))
 def fitted(request: pytest.FixtureRequest) -> BoostedCRF:
     return new(**KINDS[request.param]).fit(X, Y)
@@ -51,159 +38,6 @@ def fitted(request: pytest.FixtureRequest) -> BoostedCRF:
 def learned(model: BoostedCRF) -> bytes:
     """Everything but the settings, as bytes."""
     return storage.dump({**model.crf_.to_state(), "settings": None})
-
-
-def test_parameters_are_read_changed_cloned_and_shown() -> None:
-    model = BoostedCRF(leaves=7, family="joint")
-    assert model.get_params()["leaves"] == 7
-    assert model.get_params(deep=False) == model.get_params()
-    assert model.set_params(leaves=8, seed=3) is model
-    assert (model.leaves, model.seed) == (8, 3)
-    assert repr(model) == "BoostedCRF(family='joint', leaves=8, seed=3)"
-    assert repr(BoostedCRF()) == "BoostedCRF()"
-    copied = clone(model)
-    assert copied is not model
-    assert copied.get_params() == model.get_params()
-    assert eval(repr(model)).get_params() == model.get_params()
-
-
-def test_clone_of_a_fitted_model_is_not_fitted() -> None:
-    model = new().fit(X, Y)
-    check_is_fitted(model)
-    with pytest.raises(NotFittedError):
-        check_is_fitted(clone(model))
-    assert not hasattr(clone(model), "classes_")
-
-
-def test_every_parameter_is_documented() -> None:
-    for name in BoostedCRF().get_params():
-        assert name in str(BoostedCRF.__doc__), name
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "check_no_attributes_set_in_init",
-        "check_parameters_default_constructible",
-        "check_get_params_invariance",
-        "check_set_params",
-        "check_do_not_raise_errors_in_init_or_set_params",
-        "check_estimator_cloneable",
-        "check_estimator_repr",
-        "check_estimator_tags_renamed",
-        "check_valid_tag_types",
-        "check_mixin_order",
-        "check_non_transformer_estimators_n_iter",
-        "check_estimators_unfitted",
-        "check_requires_y_none",
-    ],
-)
-def test_sklearn_check_that_does_not_look_at_data(name: str) -> None:
-    getattr(estimator_checks, name)("BoostedCRF", new())
-
-
-class TableCRF(BoostedCRF):
-    """Rows of a table of numbers as sequences of one item: the data that sklearn's checks use."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TableCRF:  # type: ignore[override]
-        labels = [[str(float(label))] for label in np.asarray(y)]
-        super().fit(self._items(X), labels, sample_weight=sample_weight)
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return np.array([float(label) for (label,) in super().predict(self._items(X))])
-
-    def predict_proba(self, X: Any) -> Any:
-        marginals = self.predict_marginals(self._items(X))
-        return np.array([list(position.values()) for (position,) in marginals])
-
-    def score(self, X: Any, y: Any) -> float:  # type: ignore[override]
-        return float(np.mean(self.predict(X) == y))
-
-    @staticmethod
-    def _items(X: Any) -> list[list[dict[str, float]]]:
-        return [[{f"x{i}": float(v) for i, v in enumerate(row)}] for row in np.asarray(X)]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "check_all_zero_sample_weights_error",
-        "check_classifiers_one_label",
-        "check_dict_unchanged",
-        "check_dont_overwrite_parameters",
-        "check_dtype_object",
-        "check_estimators_dtypes",
-        "check_estimators_fit_returns_self",
-        "check_estimators_overwrite_params",
-        "check_estimators_pickle",
-        "check_f_contiguous_array_estimator",
-        "check_fit2d_1feature",
-        "check_fit2d_1sample",
-        "check_fit_check_is_fitted",
-        "check_fit_idempotent",
-        "check_fit_score_takes_y",
-        "check_methods_sample_order_invariance",
-        "check_methods_subset_invariance",
-        "check_pipeline_consistency",
-        "check_positive_only_tag_during_fit",
-        "check_readonly_memmap_input",
-        "check_sample_weights_list",
-        "check_sample_weights_not_an_array",
-        "check_sample_weights_not_overwritten",
-        "check_sample_weights_shape",
-    ],
-)
-def test_sklearn_check_on_sequences_of_one_item(name: str) -> None:
-    getattr(estimator_checks, name)("TableCRF", TableCRF(**SMALL))
-
-
-def test_grid_search_takes_lists_of_sequences() -> None:
-    search = GridSearchCV(new(), {"leaves": [1, 8]}, cv=3, error_score="raise").fit(X, Y)
-    assert search.best_params_["leaves"] in (1, 8)
-    assert search.predict(NEW_X) == search.best_estimator_.predict(NEW_X)
-    assert 0.0 < search.score(X, Y) <= 1.0
-
-
-def test_cross_validation_takes_lists_of_sequences() -> None:
-    scores = cross_val_score(new(), X, Y, cv=4, error_score="raise")
-    assert scores.shape == (4,)
-    assert np.all((scores >= 0.0) & (scores <= 1.0))
-
-
-@pytest.mark.parametrize("length", [None, 1])
-def test_cross_val_predict_gives_each_sequence_its_labels(length: int | None) -> None:
-    """Also where all sequences have one length, which numpy would make a matrix of."""
-    x, y = [s[:length] for s in X], [s[:length] for s in Y]
-    folds = KFold(4, shuffle=True, random_state=0)
-    predicted = cross_val_predict(new(), x, y, cv=folds)
-    assert len(predicted) == len(x)
-    for train, test in folds.split(x):
-        model = new().fit([x[i] for i in train], [y[i] for i in train])
-        for i, labels in zip(test, model.predict([x[i] for i in test]), strict=True):
-            assert list(predicted[i]) == labels
-
-
-def test_model_ends_a_pipeline() -> None:
-    model = make_pipeline(new()).fit(X, Y)
-    assert model.predict(NEW_X) == new().fit(X, Y).predict(NEW_X)
-
-
-def test_tags_work_without_an_import_of_sklearn_before() -> None:
-    code = (
-        "import sys; from tests.tiny import tiny_data; from spacy_treecrf import BoostedCRF\n"
-        "X, y = tiny_data(3); BoostedCRF(rounds=1).fit(X, y).predict(X)\n"
-        "assert 'sklearn' not in sys.modules, 'too early'\n"
-        "tags = BoostedCRF().__sklearn_tags__()\n"
-        "assert tags.target_tags.required and not tags.input_tags.two_d_array"
-    )
-    root = Path(__file__).resolve().parents[1]
-    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
-
-
-def test_labels_are_sequences_so_it_is_no_classifier_for_sklearn() -> None:
-    """A classifier's folds are stratified, which needs one label for each sample."""
-    assert not is_classifier(new())
 
 
 def test_predictions_have_the_shape_of_the_data(fitted: BoostedCRF) -> None:
@@ -370,6 +204,20 @@ def test_warm_start_continues_in_memory_and_without_it_training_begins_anew() ->
     assert model.rounds_ == 3
 
 
+@pytest.mark.parametrize(
+    ("labels", "order", "family"),
+    [(2, 1, "joint"), (8, 1, "joint"), (9, 1, "separate"), (9, 2, "joint")],
+)
+def test_auto_family_depends_on_the_number_of_labels(
+    labels: int, order: int, family: str, tmp_path: Path
+) -> None:
+    x, y = tiny_data(labels=tuple(f"L{i}" for i in range(labels)))
+    model = new(family="auto", order=order, rounds=2).fit(x, y)
+    model.save(tmp_path / "model")
+    assert BoostedCRF.load(tmp_path / "model").family == family
+    assert model.family == "auto"
+
+
 def test_warm_start_of_another_family_is_refused() -> None:
     model = new(warm_start=True).fit(X, Y).set_params(family="joint", rounds=5)
     with pytest.raises(ValueError, match=r"^treecrf: warm_start .* family='separate', order=1"):
@@ -413,8 +261,8 @@ def test_held_out_data_do_not_change_the_rounds() -> None:
 
 
 def test_dev_sequence_that_the_constraints_forbid_does_not_undo_training() -> None:
-    x = [[{"a": "x"}, {"a": "y"}]] * 6
-    y = [["A", "B"]] * 6
+    x = [[{"a": "x"}, {"a": "y"}], [{"a": "x"}, {"a": "x"}]] * 6
+    y = [["A", "B"], ["A", "A"]] * 6
     dev = ([*x, [{"a": "y"}, {"a": "x"}]], [*y, ["B", "A"]])
     model = new(constraints="observed", patience=2).fit(x, y, *dev)
     assert model.rounds_ > 0

@@ -1,11 +1,24 @@
-"""Small data for tests of the estimator: random words whose labels depend on them."""
+"""Small data and models for tests of the estimator: random words whose labels depend on them."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
+from spacy_treecrf import BoostedCRF
+
 LABELS = ("A", "B", "C")
+SMALL: dict[str, Any] = {
+    "family": "separate",
+    "rounds": 4,
+    "linear_rounds": 2,
+    "min_rows": 1,
+    "min_count": 1,
+}
+
+
+def new(**changes: Any) -> BoostedCRF:
+    return BoostedCRF(**{**SMALL, **changes})
 
 
 def tiny_data(

@@ -33,7 +33,7 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 
-MIN_GAIN = 1e-9
+LEAST_GAIN = 1e-9  # what rounding may fake
 # How often a step that lowered the likelihood is halved before it is dropped, and how often a
 # line search may double it.
 MAX_HALVINGS = 6
@@ -141,10 +141,9 @@ class Booster:
         self.n_labels = n_labels
         self.n_features = len(columns.counts)
         self.masks = masks
-        joint = settings.family == "joint"
-        self.context_order = settings.order if joint else 0
+        self.context_order = settings.context_order
         self.contexts = list_contexts(n_labels, self.context_order)
-        self.annotated = Annotated(data, n_labels, settings.order, joint)
+        self.annotated = Annotated(data, n_labels, settings.order, self.context_order > 0)
         if potentials is None:
             potentials = Potentials.zeros(n_labels, self.n_features, len(columns.bin_values))
         self.potentials = potentials
@@ -239,7 +238,7 @@ class Booster:
             settings.depth,
             settings.min_rows,
             settings.penalty,
-            MIN_GAIN,
+            max(settings.min_gain, LEAST_GAIN),
             settings.colsample,
             settings.node_colsample,
         )

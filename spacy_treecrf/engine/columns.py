@@ -1,38 +1,37 @@
-"""Feature dicts, as python-crfsuite takes them, turned into feature ids and quantile bins.
+"""Features by id and numeric columns by bin: learned from feature dicts, then used to encode them.
 
-An attribute is its name, as in CRFsuite: {"a": "b"}, {"a=b": True} and ["a=b"] are one feature
-(as python-crfsuite's manual has it; its code joins key and value with ":").
 A feature lives in one place: in the slot (column of `codes`) of its key if the training data show
 it only as the string value of that key, otherwise in the shared slots behind the keys' slots.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from itertools import count
-from math import isinf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.binning import MAX_BINS, bin_means, quantile_edges
+from spacy_treecrf.engine.feature_dicts import (
+    Events,
+    Ids,
+    as_string_values,
+    known_ids,
+    named,
+    new_ids,
+    scan,
+)
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
 
 PAST_ALL_SLOTS = 2**31 - 1
-MAX_BINS = 255
 SHARED = PAST_ALL_SLOTS  # home of a feature that is in no key's slot
-BLOCK_ROWS = 16384  # rows placed at once: bounds the temporary arrays
-BARE_COLUMN = ""  # logical column of items that are lists of strings
-
-NUMBERS = (int, float, np.integer, np.floating)
-VALUES = "a value is a str, bool, number, None, list of str, or a dict of these"
-ITEMS = "an item is a dict of features or a list of strings"
-SEQUENCES = "X is a list of sequences, a sequence is a list of items, " + ITEMS
+MAX_BIN_VALUE = 1e6  # standardised values of n rows are within sqrt(n)
 
 Encoded = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
@@ -52,13 +51,14 @@ class Columns:
     bin_edges: list[npt.NDArray[np.float64]]  # bin = 1 + searchsorted(edges, value, side="left")
     bin_values: npt.NDArray[np.float64]  # shape: (n_numeric, 256), mean of the bin, standardised
 
-    def encode(self, X: Iterable[Iterable[Any]]) -> Encoded:
+    def encode(self, X: Iterable[Iterable[Any]], name: str = "X") -> Encoded:
         """Offsets, codes and numeric bins of X; what training did not see is absent.
 
         `codes` is wider than in training where a row has more shared features than any had there.
         Of two features for one slot of a row, which no training row has, the last one is kept.
+        Errors call X by the name.
         """
-        return self._place(_scan(X, self._ids))
+        return self._place(scan(X, self._ids, name))
 
     def to_state(self) -> dict[str, Any]:
         """The same as strings, ints, lists and arrays only."""
@@ -78,43 +78,11 @@ class Columns:
         return {field.name: getattr(self, field.name) for field in dataclass_fields(self)}
 
     @cached_property
-    def _ids(self) -> _Ids:
-        """Tables giving features, then numeric columns, then missing slots their events."""
-        n_features, n_numeric = len(self.feature_names), len(self.numeric_names)
-        nothing = n_features + n_numeric + len(self.slot_keys)
-        own: list[dict[str, int]] = [{} for _ in self.slot_keys]
-        shared: dict[str, int] = {}
-        for feature, (name, slot) in enumerate(
-            zip(self.feature_names, self.slot_range[:, 0].tolist(), strict=True)
-        ):
-            if slot < len(own):
-                own[slot][name[len(self.slot_keys[slot]) + 1 :]] = feature
-            else:
-                shared[name] = feature
+    def _ids(self) -> Ids:
+        slots = self.slot_range[:, 0].tolist()
+        return known_ids(self.feature_names, slots, self.slot_keys, self.numeric_names)
 
-        def by_name(name: str) -> int:
-            feature = shared.get(name)
-            if feature is None and own:
-                feature = next(_as_string_values(name, strings), None)
-            return nothing if feature is None else feature
-
-        strings = _KnownTables("=", by_name)
-        for key, table in zip(self.slot_keys, own, strict=True):
-            strings[key] = _KnownIds(table, f"{key}=", by_name)
-        names = _KnownIds(shared, "", by_name)
-        numbers = {name: n_features + d for d, name in enumerate(self.numeric_names)}
-        missing = {key: n_features + n_numeric + s for s, key in enumerate(self.slot_keys)}
-        return _Ids(
-            strings=strings,
-            bags=_KnownTables(":", by_name),
-            flags=names,
-            bare=names,
-            numbers=_KnownIds(shared | numbers, "", by_name) if numbers else names,
-            missing=_KnownIds(missing, "", lambda _: nothing),
-            first_number=n_features,
-        )
-
-    def _place(self, events: _Events) -> Encoded:
+    def _place(self, events: Events) -> Encoded:
         """The events of `_ids`, put where they belong in codes and numeric."""
         n_features, n_numeric = len(self.feature_names), len(self.numeric_names)
         n_keys = len(self.slot_keys)
@@ -158,16 +126,8 @@ def fit_columns(
     if not 2 <= max_bins <= MAX_BINS:
         raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
     next_id = count().__next__
-    seen = _Ids(
-        strings=_NewTables(next_id),
-        bags=_NewTables(next_id),
-        flags=_NewIds(next_id),
-        bare=_NewIds(next_id),
-        numbers=_NewIds(next_id),
-        missing=_NewIds(next_id),
-        first_number=0,
-    )
-    events = _scan(X, seen)
+    seen = new_ids(next_id)
+    events = scan(X, seen, "X")
     if len(events.offsets) == 1:
         raise ValueError("treecrf: X holds no sequences; training needs at least one")
     if len(empty := np.flatnonzero(np.diff(events.offsets) == 0)):
@@ -221,34 +181,8 @@ def fit_columns(
     return replace(columns, n_shared_slots=codes.shape[1] - n_keys), offsets, codes, numeric_bins
 
 
-def _named(seen: _Ids, numeric: npt.NDArray[np.int32]) -> Iterator[tuple[int, str, str]]:
-    """Id, logical column and name of the indicators that are not string values of a key."""
-    for key, table in seen.bags.items():
-        for item, i in table.items():
-            yield i, key, f"{key}:{item}"
-    for name, i in seen.flags.items():
-        yield i, name, name
-    columns = set(numeric.tolist())
-    for name, i in seen.numbers.items():
-        if i not in columns:
-            yield i, name, name
-    for name, i in seen.bare.items():
-        yield i, BARE_COLUMN, name
-
-
-def _as_string_values(name: str, strings: dict[str, Any]) -> Iterator[int]:
-    """Ids of every key and value in the tables that spell the name "key=value"."""
-    cut = name.find("=")
-    while cut >= 0:
-        table = strings.get(name[:cut])
-        found = None if table is None else table.get(name[cut + 1 :])
-        if found is not None:
-            yield found
-        cut = name.find("=", cut + 1)
-
-
 def _homes(
-    seen: _Ids, numeric: npt.NDArray[np.int32], n_seen: int
+    seen: Ids, numeric: npt.NDArray[np.int32], n_seen: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For each id, the first id of the same name; and its slot, SHARED, or -1 for no indicator."""
     first_seen = np.arange(n_seen)
@@ -261,13 +195,13 @@ def _homes(
         if "=" in key:  # of two spellings of a name, the longer key has the "=" of the shorter
             for value in table:
                 name = f"{key}={value}"
-                ids = set(_as_string_values(name, seen.strings))
+                ids = set(as_string_values(name, seen.strings))
                 if len(ids) > 1:
                     one_name[name] = ids
     names: dict[str, int] = {}
-    for i, _, name in _named(seen, numeric):
+    for i, _, name in named(seen, numeric):
         first = names.setdefault(name, i)
-        ids = {i, first, *_as_string_values(name, seen.strings)} if seen.strings else {i, first}
+        ids = {i, first, *as_string_values(name, seen.strings)} if seen.strings else {i, first}
         if len(ids) > 1:
             one_name.setdefault(name, set()).update(ids)
     for ids in one_name.values():
@@ -277,7 +211,7 @@ def _homes(
 
 
 def _tally(
-    events: _Events,
+    events: Events,
     first_seen: npt.NDArray[np.int64],
     home: npt.NDArray[np.int64],
     n_keys: int,
@@ -294,7 +228,7 @@ def _tally(
         counts += np.bincount(in_shared, minlength=n_seen)
         own = (slots >= 0) & ~shared
         in_own = names[own]
-        cells = (rows[own] % BLOCK_ROWS) * n_keys + slots[own]
+        cells = (rows[own] - rows[:1]) * n_keys + slots[own]  # of this block
         holder = np.full(int(cells.max(initial=-1)) + 1, ABSENT)
         holder[cells] = in_own
         displaced.append(np.unique(in_own[holder[cells] != in_own]))
@@ -303,7 +237,7 @@ def _tally(
 
 
 def _describe(
-    seen: _Ids, numeric: npt.NDArray[np.int32], new_id: npt.NDArray[np.int64]
+    seen: Ids, numeric: npt.NDArray[np.int32], new_id: npt.NDArray[np.int64]
 ) -> tuple[list[str], npt.NDArray[np.int32], list[str]]:
     """Names and logical columns of the kept features, and the names of those columns."""
     n_features = int(np.count_nonzero(new_id != ABSENT))
@@ -319,7 +253,7 @@ def _describe(
                 features.append(feature)
         if features:
             column_of[features] = columns.setdefault(key, len(columns))
-    for i, column, name in _named(seen, numeric):
+    for i, column, name in named(seen, numeric):
         if (feature := kept[i]) != ABSENT:
             names[feature] = name
             column_of[feature] = columns.setdefault(column, len(columns))
@@ -327,7 +261,7 @@ def _describe(
 
 
 def _bins(
-    events: _Events, numeric: npt.NDArray[np.int32], max_bins: int, n_seen: int
+    events: Events, numeric: npt.NDArray[np.int32], max_bins: int, n_seen: int
 ) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
     """Edges of each numeric column, and the standardised mean of each of its bins."""
     bin_edges: list[npt.NDArray[np.float64]] = []
@@ -344,32 +278,11 @@ def _bins(
             parts[d].append(amounts[~np.isnan(amounts)])
     for d, part in enumerate(parts):
         amounts = np.concatenate(part)
-        edges = _edges(amounts, max_bins)
+        edges = quantile_edges(amounts, max_bins)
         bin_edges.append(edges)
         if len(amounts):
-            # standardising undoes the scale, which keeps sums of huge values finite
-            scaled = amounts / (np.abs(amounts).max() or 1.0)
-            standardised = (scaled - scaled.mean()) / (scaled.std() or 1.0)
-            bins = np.searchsorted(edges, amounts, side="left")
-            sums = np.bincount(bins, weights=standardised)
-            bin_values[d, 1 : len(sums) + 1] = sums / np.bincount(bins)  # no bin is empty
+            bin_values[d, 1 : len(edges) + 2] = bin_means(amounts, edges)
     return bin_edges, bin_values
-
-
-def _edges(values: npt.NDArray[np.float64], max_bins: int) -> npt.NDArray[np.float64]:
-    """At most max_bins - 1 cuts midway between distinct values: all of them, or at quantiles."""
-    distinct, repeats = np.unique(values, return_counts=True)
-    if len(distinct) < 2:
-        return np.empty(0)
-    cuts = np.arange(len(distinct) - 1)
-    if len(distinct) > max_bins:
-        targets = len(values) * np.arange(1, max_bins) / max_bins
-        at_quantiles = np.unique(np.searchsorted(np.cumsum(repeats), targets, side="left"))
-        cuts = at_quantiles[at_quantiles < len(distinct) - 1]
-    low, high = distinct[cuts], distinct[cuts + 1]
-    middle = low / 2 + high / 2
-    # rounding must not carry a cut past the values it separates: value <= edge is below
-    return np.where((low <= middle) & (middle < high), middle, low)
 
 
 def _by_column(
@@ -397,223 +310,6 @@ def _distinct(
     pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
     rows = pairs // n_ids
     return rows, pairs - rows * n_ids
-
-
-class _Refused(Exception):
-    """Something in an item that cannot be read; `_scan` adds the place."""
-
-    def __init__(self, kind: type[Exception], where: str, problem: str) -> None:
-        super().__init__(problem)
-        self.kind, self.where, self.problem = kind, where, problem
-
-
-def _plain(name: object) -> str:
-    """The str itself of a subclass such as np.str_."""
-    if not isinstance(name, str):
-        problem = f"has the key {name!r} of type {type(name).__name__}; keys must be str"
-        raise _Refused(TypeError, "", problem)
-    return str.__str__(name)
-
-
-class _NewIds(dict[str, int]):
-    """Ids by name, a new one for each new name."""
-
-    def __init__(self, next_id: Callable[[], int]) -> None:
-        self.next_id = next_id
-
-    def __missing__(self, name: str) -> int:
-        if type(name) is not str:
-            return self[_plain(name)]
-        self[name] = new = self.next_id()
-        return new
-
-
-class _NewTables(dict[str, dict[str, int]]):
-    """Ids by key and value, new ones as they appear."""
-
-    def __init__(self, next_id: Callable[[], int]) -> None:
-        self.next_id = next_id
-
-    def __missing__(self, key: str) -> dict[str, int]:
-        if type(key) is not str:
-            return self[_plain(key)]
-        self[key] = new = _NewIds(self.next_id)
-        return new
-
-
-class _KnownIds(dict[str, int]):
-    """Ids by name; others are asked for by their full name, and nothing is added."""
-
-    def __init__(self, known: dict[str, int], prefix: str, by_name: Callable[[str], int]) -> None:
-        super().__init__(known)
-        self.prefix, self.by_name = prefix, by_name
-
-    def __missing__(self, name: str) -> int:
-        return self.by_name(self.prefix + _plain(name))
-
-
-class _KnownTables(dict[str, dict[str, int]]):
-    """Ids by key and value; others are asked for by their full name, and nothing is added."""
-
-    def __init__(self, separator: str, by_name: Callable[[str], int]) -> None:
-        self.separator, self.by_name = separator, by_name
-
-    def __missing__(self, key: str) -> dict[str, int]:
-        return _KnownIds({}, _plain(key) + self.separator, self.by_name)
-
-
-@dataclass(frozen=True)
-class _Ids:
-    """The id of everything an item can say, by the way it is said."""
-
-    strings: dict[str, dict[str, int]]  # {key: value}
-    bags: dict[str, dict[str, int]]  # {key: [item]}
-    flags: dict[str, int]  # {name: True}
-    bare: dict[str, int]  # [name]
-    numbers: dict[str, int]  # {name: 2.5}
-    missing: dict[str, int]  # {key: None}
-    first_number: int  # a number for an id below this one is an indicator's: nonzero or absent
-
-
-@dataclass(frozen=True)
-class _Events:
-    """The ids of all rows in the order read; ~id is a number other than 1, next in `values`."""
-
-    offsets: npt.NDArray[np.int64]  # shape: (n_sequences + 1,), rows
-    ends: npt.NDArray[np.int64]  # shape: (n_rows + 1,), the events before each row
-    ids: npt.NDArray[np.int32]
-    values: npt.NDArray[np.float64]
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.ends) - 1
-
-    def blocks(
-        self,
-    ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float64]]]:
-        """Row, id and value of every event, some rows at a time."""
-        used = 0
-        for first in range(0, self.n_rows, BLOCK_ROWS):
-            ends = self.ends[first : first + BLOCK_ROWS + 1]
-            rows = np.repeat(np.arange(first, first + len(ends) - 1), np.diff(ends))
-            signed = self.ids[ends[0] : ends[-1]]
-            given = signed < 0
-            n_given = int(np.count_nonzero(given))
-            values = np.ones(len(signed))
-            values[given] = self.values[used : used + n_given]
-            used += n_given
-            yield rows, np.where(given, ~signed, signed), values
-
-    def rename(self, new: npt.NDArray[np.int32]) -> None:
-        """Give every event its new id, in place."""
-        for first in range(0, len(self.ids), 1 << 20):
-            part = self.ids[first : first + (1 << 20)]
-            given = part < 0
-            part[:] = new[np.where(given, ~part, part)]
-            part[given] = ~part[given]
-
-
-def _scan(X: Iterable[Iterable[Any]], ids: _Ids) -> _Events:
-    """Read every item of X once."""
-    events, values = array("i"), array("d")
-    ends, offsets = array("q", [0]), array("q", [0])
-    pending: list[int] = []  # of the current sequence: a list takes them faster than an array
-    add = pending.append
-    strings, bags, flags, bare, numbers, missing = (
-        ids.strings,
-        ids.bags,
-        ids.flags,
-        ids.bare,
-        ids.numbers,
-        ids.missing,
-    )
-
-    def read(key: str, value: object) -> None:
-        """One entry of a dict; `key` holds the keys above it too."""
-        if not isinstance(key, str):
-            _plain(key)
-        if value is True:
-            add(flags[key])
-        elif value is False:
-            pass
-        elif value is None:
-            add(missing[key])
-        elif isinstance(value, NUMBERS):
-            i = numbers[key]
-            if value == 1:
-                add(i)
-            elif isinf(value):
-                problem = f"is {value}; give a finite number, or None where it is missing"
-                raise _Refused(ValueError, f"[{key!r}]", problem)
-            elif i >= ids.first_number:
-                values.append(float(value))
-                add(~i)
-            elif value and value == value:
-                add(i)
-        elif isinstance(value, str):
-            add(strings[key][_plain(value)])
-        elif isinstance(value, np.bool_):
-            read(key, bool(value))
-        elif isinstance(value, dict):
-            for inner, inner_value in value.items():
-                if not isinstance(inner, str):
-                    _plain(inner)
-                read(f"{key}:{inner}", inner_value)
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            bag = bags[key]
-            for item in _strings_of(value, f"[{key!r}]"):
-                add(bag[item])
-        else:
-            problem = f"is of type {type(value).__name__}; {VALUES}"
-            raise _Refused(TypeError, f"[{key!r}]", problem)
-
-    add_string, tables = add, strings  # faster than the variables that `read` closes over
-    for s, sequence in enumerate(_iterable(X, "X")):
-        t, key = 0, None
-        try:
-            for t, item in enumerate(_iterable(sequence, f"X[{s}]")):  # noqa: B007
-                if isinstance(item, dict):
-                    for key, value in item.items():
-                        if type(value) is str:
-                            add_string(tables[key][value])
-                        else:
-                            read(key, value)
-                elif isinstance(item, (list, tuple, set, frozenset)):
-                    for name in _strings_of(item, ""):
-                        add(bare[name])
-                else:
-                    raise _Refused(TypeError, "", f"is of type {type(item).__name__}; {ITEMS}")
-                ends.append(len(events) + len(pending))
-        except _Refused as refused:
-            message = f"treecrf: X[{s}][{t}]{refused.where} {refused.problem}"
-            raise refused.kind(message) from None
-        except OverflowError:
-            message = f"treecrf: X[{s}][{t}][{key!r}] is too large a number; scale it down"
-            raise ValueError(message) from None
-        offsets.append(len(ends) - 1)
-        events.fromlist(pending)
-        pending.clear()
-    return _Events(
-        offsets=np.array(offsets, dtype=np.int64),
-        ends=np.array(ends, dtype=np.int64),
-        ids=np.frombuffer(events, dtype=np.int32) if events else np.empty(0, dtype=np.int32),
-        values=np.array(values, dtype=np.float64),
-    )
-
-
-def _iterable(value: Iterable[Any], where: str) -> Iterable[Any]:
-    if isinstance(value, (str, bytes, dict, set, frozenset)) or not isinstance(value, Iterable):
-        raise TypeError(f"treecrf: {where} is of type {type(value).__name__}; {SEQUENCES}")
-    return value
-
-
-def _strings_of(bag: Iterable[Any], where: str) -> Iterable[str]:
-    """The strings of a list, or of a set in sorted order."""
-    for item in bag:
-        if not isinstance(item, str):
-            problem = f"holds {item!r} of type {type(item).__name__}; only str may stand in a list"
-            raise _Refused(TypeError, where, problem)
-    return sorted(bag) if isinstance(bag, (set, frozenset)) else bag
 
 
 def _checked(state: Any) -> Columns:
@@ -648,7 +344,8 @@ def _checked(state: Any) -> Columns:
     bin_edges = np.split(edges, starts[1:-1]) if n_numeric else []
     if any((cuts[1:] <= cuts[:-1]).any() for cuts in bin_edges):
         fields.fail("bin_edges", "rising values in each column", "others")
-    bin_values = fields.array("bin_values", np.float64, (n_numeric, MAX_BINS + 1))
+    shape = (n_numeric, MAX_BINS + 1)
+    bin_values = fields.array("bin_values", np.float64, shape, -MAX_BIN_VALUE, MAX_BIN_VALUE)
     if bin_values[:, MISSING_BIN].any():
         fields.fail("bin_values", "0 for the missing bin", "another value")
     fields.done()

@@ -17,6 +17,25 @@ _BIO = {"B": "B", "I": "I"}
 _BILUO = {"B": "B", "I": "I", "L": "L", "E": "L", "U": "U", "S": "U"}
 
 
+def first_forbidden(
+    labels: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], masks: Masks
+) -> int | None:
+    """The first row whose annotated label may not stand where it does; None if there is none."""
+    start, trans, end = (np.isfinite(mask) for mask in masks)
+    starts, ends = offsets[:-1], offsets[1:] - 1
+    bad = np.zeros(len(labels), dtype=bool)
+    known = labels >= 0
+    bad[starts] |= known[starts] & ~start[labels[starts]]
+    bad[ends] |= known[ends] & ~end[labels[ends]]
+    after = np.ones(len(labels), dtype=bool)
+    after[starts] = False
+    after &= known
+    after[1:] &= known[:-1]
+    rows = np.flatnonzero(after)
+    bad[rows] |= ~trans[labels[rows - 1], labels[rows]]
+    return int(np.argmax(bad)) if bad.any() else None
+
+
 def constrain(
     kind: str,
     labels: Sequence[str],

@@ -37,16 +37,21 @@ class Forest:
     def n_trees(self) -> int:
         return len(self.tree_class)
 
-    def select(self, trees: npt.NDArray[np.bool_]) -> Forest:
-        """The trees for which the mask holds."""
-        sizes = np.diff(self.tree_first)
-        nodes = np.repeat(trees, sizes)
+    def reordered(self, trees: npt.NDArray[np.int64]) -> Forest:
+        """The given trees, in the given order."""
+        sizes = np.diff(self.tree_first)[trees]
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        nodes = np.repeat(self.tree_first[trees] - first[:-1], sizes) + np.arange(first[-1])
         return Forest(
-            np.concatenate([[0], np.cumsum(sizes[trees])]).astype(np.int64),
+            first,
             self.tree_class[trees],
             self.tree_round[trees],
             *(getattr(self, name)[nodes] for name in NODE_FIELDS),
         )
+
+    def select(self, trees: npt.NDArray[np.bool_]) -> Forest:
+        """The trees for which the mask holds."""
+        return self.reordered(np.flatnonzero(trees))
 
     def before_round(self, round_: int) -> Forest:
         """The trees of rounds 0 .. round_ - 1."""

@@ -172,7 +172,8 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
             write = kept_first[big]
             for read in range(kept_first[big], kept_last[big]):
                 f = kept[read]
-                if kept_sums[2, read] > dense[f, 2]:
+                # Below min_rows a feature cannot split this node, nor any node under it.
+                if kept_sums[2, read] - dense[f, 2] >= limits.min_rows:
                     kept[write] = f
                     for j in range(3):
                         kept_sums[j, write] = kept_sums[j, read] - dense[f, j]
@@ -184,11 +185,11 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
         kept_first[small] = n_kept
         for i in range(n_touched):
             f = touched[i]
-            kept[n_kept + i] = f
+            kept[n_kept] = f
             for j in range(3):
-                kept_sums[j, n_kept + i] = dense[f, j]
-                dense[f, j] = 0.0
-        n_kept += n_touched
+                kept_sums[j, n_kept] = dense[f, j]
+            n_kept += dense[f, 2] >= limits.min_rows
+            dense[f] = 0.0
         kept_last[small] = n_kept
         if n_numeric:
             bin_sums[place[small]] = 0

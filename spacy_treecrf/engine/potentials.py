@@ -78,20 +78,8 @@ class ForestScorer:
         sizes = np.diff(forest.tree_first)
         small = (sizes + 1) // 2 <= MAX_MASK_LEAVES
         self.large = forest.select(~small)
-        few = forest.select(small)
         self.postings = build_postings(
-            few.tree_first,
-            few.tree_class,
-            few.kind,
-            few.feature,
-            few.threshold,
-            few.left,
-            few.right,
-            few.value,
-            n_labels,
-            n_features,
-            n_numeric,
-            contexts.labels,
+            forest.select(small), n_labels, n_features, n_numeric, contexts.labels
         )
 
     def add(

@@ -141,8 +141,10 @@ def expect(
         nodes = here[:, 0]
         if clamp:
             nodes = np.where(allowed > 0, nodes, np.float32(-np.inf))
-        factors = [np.exp(part.astype(float)) for part in (chain.start, chain.trans, chain.end)]
-        if _underflows(chain, factors):
+        start, start_top = _factors(chain.start)
+        trans, trans_top = _factors(chain.trans)
+        end, end_top = _factors(chain.end)
+        if start is None or trans is None or end is None:
             log_z[:] = np.nan
         else:
             forward_backward(
@@ -150,7 +152,9 @@ def expect(
                 offsets,
                 0,
                 n_sequences,
-                *factors,
+                start,
+                trans,
+                end,
                 weights,
                 mixing,
                 pairs[:, 0],
@@ -158,6 +162,7 @@ def expect(
                 log_z,
                 messages,
             )
+            log_z += start_top + end_top + trans_top * (np.diff(offsets) - 1)
         for s in np.flatnonzero(np.isnan(log_z)):
             some = slice(offsets[s], offsets[s + 1])
             exact, log_z[s : s + 1] = chains.pair_marginals(
@@ -187,7 +192,9 @@ def expect(
             row_weights = np.repeat(weights, np.diff(offsets)).astype(np.float32)
             inner = annotated.lags[rows] > 0
             weighted = row_weights[inner, None, None] * pairs[inner]
-            by_label = weighted.reshape(len(weighted), -1, n_labels, n_labels)
+            by_label = weighted.reshape(
+                len(weighted), pairs.shape[1] // n_labels, n_labels, n_labels
+            )
             edges[:n_labels] = by_label.sum(axis=(0, 1), dtype=float)
         if mixing and order == 1:
             joint_messages(pairs, offsets, messages)
@@ -202,13 +209,12 @@ def expect(
     return Expectation(pairs, edges, log_z, gamma, float(of_edges.mean()))
 
 
-def _underflows(chain: Chain, factors: list[npt.NDArray[np.float64]]) -> bool:
-    """Whether a transition that is possible would be lost as a factor."""
-    parts = (chain.start, chain.trans, chain.end)
-    return any(
-        bool(np.any((part > -np.inf) & (factor <= UNDERFLOW)))
-        for part, factor in zip(parts, factors, strict=True)
-    )
+def _factors(part: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float64] | None, float]:
+    """exp(part - top) and top; None where a possible transition would be lost as a factor."""
+    possible = part > -np.inf
+    top = float(part[possible].max()) if possible.any() else 0.0
+    factors = np.exp(part.astype(float) - top)
+    return (None if np.any(possible & (factors <= UNDERFLOW)) else factors), top
 
 
 @njit(nogil=True, cache=True)
@@ -306,7 +312,8 @@ def compute_residuals(
         offsets = data.offsets[chunk[0] : chunk[1] + 1] - rows.start
         paths = chains.path_scores(scores[rows], offsets, annotated.labels[rows], chain)
         known = np.where(annotated.partial[here], log_likelihood[here], paths)
-        log_likelihood[here] = known - expected.log_z
+        with np.errstate(invalid="ignore"):  # both are -inf where constraints forbid everything
+            log_likelihood[here] = known - expected.log_z
         return expected.edges, expected.edge_gamma * (rows.stop - rows.start)
 
     parts_of_edges = workers.map(subtract, data.chunks)

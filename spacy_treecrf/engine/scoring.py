@@ -2,7 +2,8 @@
 
 "Test is false" is always the left child, so a row that no test of a tree holds for falls into
 its leftmost leaf. Only the tests that *hold* matter: each clears the leaves of its left subtree
-from the tree's bit mask, and the lowest bit that remains is the row's leaf.
+from the tree's bit mask, and the lowest bit that remains is the row's leaf. A feature that many
+trees test has its masks for all trees in one row, which are applied as vectors.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.intrinsics import lowest_bit
 from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 
@@ -20,22 +22,28 @@ MAX_MASK_LEAVES = 64
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
+# A feature tested in more than one of so many trees is applied to all trees at once.
+DENSE_SHARE = 8
+
+
 class Postings(NamedTuple):
-    """Trees of at most 64 leaves, indexed by the tests in them."""
+    """Trees of at most 64 leaves, indexed by the tests in them. Trees are sorted: first those
+    that test no previous label, by class, then the others."""
 
     tree_class: npt.NDArray[np.int32]  # shape: (n_trees,)
     leaf_first: npt.NDArray[np.int64]  # shape: (n_trees + 1,)
     leaf_value: npt.NDArray[np.float32]  # leaves of all trees, left to right
-    constant: npt.NDArray[np.float32]  # shape: (n_labels,), sum of leftmost leaves per class
-    feature_first: npt.NDArray[np.int32]  # shape: (n_features + 1,)
+    class_first: npt.NDArray[np.int64]  # shape: (n_labels + 1,), of the trees without contexts
+    dense_of: npt.NDArray[np.int32]  # shape: (n_features,), row of `dense`, or -1
+    dense: npt.NDArray[np.uint64]  # shape: (n_dense, n_trees)
+    feature_first: npt.NDArray[np.int32]  # shape: (n_features + 1,), of the other features
     feature_tree: npt.NDArray[np.int32]
     feature_mask: npt.NDArray[np.uint64]
     numeric_first: npt.NDArray[np.int32]  # shape: (n_numeric + 1,)
     numeric_threshold: npt.NDArray[np.int32]  # rising within a column
     numeric_tree: npt.NDArray[np.int32]
     numeric_mask: npt.NDArray[np.uint64]
-    context_tree: npt.NDArray[np.int32]  # trees that test previous labels
-    context_mask: npt.NDArray[np.uint64]  # shape: (len(context_tree), n_contexts)
+    context_mask: npt.NDArray[np.uint64]  # shape: (n_trees with contexts, n_contexts)
 
 
 @njit(nogil=True, cache=True)
@@ -77,46 +85,59 @@ def _tests_and_masks(
 
 
 def build_postings(
-    tree_first: npt.NDArray[np.int64],
-    tree_class: npt.NDArray[np.int32],
-    kind: npt.NDArray[np.uint8],
-    feature: npt.NDArray[np.int32],
-    threshold: npt.NDArray[np.int32],
-    left: npt.NDArray[np.int32],
-    right: npt.NDArray[np.int32],
-    value: npt.NDArray[np.float32],
+    forest: Forest,
     n_labels: int,
     n_features: int,
     n_numeric: int,
     context_labels: npt.NDArray[np.int32],
 ) -> Postings:
-    """Index trees given as flat node arrays (children as indices within their tree)."""
-    n_trees = len(tree_class)
-    sizes = np.diff(tree_first)
+    """Index the trees of a forest."""
+    sizes = np.diff(forest.tree_first)
+    tests_context = np.zeros(forest.n_trees, bool)
+    tests_context[np.repeat(np.arange(forest.n_trees), sizes)[forest.kind == CONTEXT]] = True
+    forest = forest.reordered(np.lexsort((forest.tree_class, tests_context)))
+    kind, feature, threshold = forest.kind, forest.feature, forest.threshold
+    sizes = np.diff(forest.tree_first)
+    n_trees = forest.n_trees
+    n_plain = n_trees - int(tests_context.sum())
     leaf_first = np.concatenate([[0], np.cumsum((sizes + 1) // 2)]).astype(np.int64)
     leaf_value = np.zeros(int(leaf_first[-1]), np.float32)
     mask = np.zeros(len(kind), np.uint64)
-    _tests_and_masks(tree_first, kind, left, right, value, leaf_first, leaf_value, mask)
+    _tests_and_masks(
+        forest.tree_first,
+        kind,
+        forest.left,
+        forest.right,
+        forest.value,
+        leaf_first,
+        leaf_value,
+        mask,
+    )
     tree_of = np.repeat(np.arange(n_trees, dtype=np.int32), sizes)
-    constant = np.zeros(n_labels, np.float32)
-    if n_trees:
-        np.add.at(constant, tree_class, leaf_value[leaf_first[:-1]])
 
     tests = np.flatnonzero(kind == CATEGORICAL)
     tests = tests[np.argsort(feature[tests], kind="stable")]
+    often = np.bincount(feature[tests], minlength=n_features) * DENSE_SHARE > n_trees
+    dense_of = np.where(often, np.cumsum(often) - 1, -1).astype(np.int32)
+    dense = np.full((int(often.sum()), n_trees), _ALL, np.uint64)
+    in_dense = often[feature[tests]]
+    for node in tests[in_dense]:
+        dense[dense_of[feature[node]], tree_of[node]] &= mask[node]
+    tests = tests[~in_dense]
+
     bins = np.flatnonzero(kind == NUMERIC)
     bins = bins[np.lexsort((threshold[bins], feature[bins]))]
-    context_tree = np.unique(tree_of[kind == CONTEXT]).astype(np.int32)
-    context_mask = np.full((len(context_tree), len(context_labels)), _ALL, np.uint64)
-    where = np.searchsorted(context_tree, tree_of)
+    context_mask = np.full((n_trees - n_plain, len(context_labels)), _ALL, np.uint64)
     for node in np.flatnonzero(kind == CONTEXT):
         holds = context_labels[:, feature[node]] == threshold[node]
-        context_mask[where[node], holds] &= mask[node]
+        context_mask[tree_of[node] - n_plain, holds] &= mask[node]
     return Postings(
-        tree_class=tree_class,
+        tree_class=forest.tree_class,
         leaf_first=leaf_first,
         leaf_value=leaf_value,
-        constant=constant,
+        class_first=np.searchsorted(forest.tree_class[:n_plain], np.arange(n_labels + 1)),
+        dense_of=dense_of,
+        dense=dense,
         feature_first=np.searchsorted(feature[tests], np.arange(n_features + 1)).astype(np.int32),
         feature_tree=tree_of[tests],
         feature_mask=mask[tests],
@@ -124,9 +145,39 @@ def build_postings(
         numeric_threshold=threshold[bins],
         numeric_tree=tree_of[bins],
         numeric_mask=mask[bins],
-        context_tree=context_tree,
         context_mask=context_mask,
     )
+
+
+@njit(nogil=True, cache=True)
+def _apply_tests(
+    codes: npt.NDArray[np.int32],
+    numeric: npt.NDArray[np.uint8],
+    row: int,
+    postings: Postings,
+    masks: npt.NDArray[np.uint64],
+) -> None:
+    """Clear from each tree's mask the leaves that the row's tests rule out."""
+    n_features = len(postings.dense_of)
+    masks[:] = _ALL
+    for slot in range(codes.shape[1]):
+        feature = codes[row, slot]
+        if 0 <= feature < n_features:
+            dense = postings.dense_of[feature]
+            if dense >= 0:
+                for tree in range(len(masks)):
+                    masks[tree] &= postings.dense[dense, tree]
+            else:
+                for p in range(
+                    postings.feature_first[feature], postings.feature_first[feature + 1]
+                ):
+                    masks[postings.feature_tree[p]] &= postings.feature_mask[p]
+    for column in range(numeric.shape[1]):
+        bin_ = numeric[row, column]
+        for p in range(postings.numeric_first[column], postings.numeric_first[column + 1]):
+            if postings.numeric_threshold[p] >= bin_:
+                break
+            masks[postings.numeric_tree[p]] &= postings.numeric_mask[p]
 
 
 @njit(nogil=True, cache=True)
@@ -143,62 +194,23 @@ def add_tree_scores(
 ) -> None:
     """Add the trees' values of these rows to scores (n_rows, n_contexts, n_labels)."""
     n_trees = len(postings.tree_class)
-    n_slots = codes.shape[1]
-    n_features = len(postings.feature_first) - 1
-    masks = np.full(n_trees, _ALL, np.uint64)
-    touched = np.empty(n_trees + 1, np.int32)
-    node_sum = np.empty(n_labels, np.float32)
-    context_sensitive = np.zeros(n_trees, np.bool_)
-    # A tree's leftmost value is part of the constant: store the others relative to it.
-    relative = postings.leaf_value.copy()
-    constant = postings.constant.copy()
-    for tree in range(n_trees):
-        base = postings.leaf_value[postings.leaf_first[tree]]
-        for leaf in range(postings.leaf_first[tree], postings.leaf_first[tree + 1]):
-            relative[leaf] -= base
-    for i in range(len(postings.context_tree)):
-        tree = postings.context_tree[i]
-        context_sensitive[tree] = True
-        constant[postings.tree_class[tree]] -= postings.leaf_value[postings.leaf_first[tree]]
+    n_plain = postings.class_first[n_labels]
+    masks = np.empty(n_trees, np.uint64)
     for row in range(first_row, last_row):
-        n_touched = 0
-        for slot in range(n_slots):
-            feature = codes[row, slot]
-            if 0 <= feature < n_features:
-                for p in range(
-                    postings.feature_first[feature], postings.feature_first[feature + 1]
-                ):
-                    tree = postings.feature_tree[p]
-                    touched[n_touched] = tree
-                    n_touched += masks[tree] == _ALL
-                    masks[tree] &= postings.feature_mask[p]
-        for column in range(numeric.shape[1]):
-            bin_ = numeric[row, column]
-            for p in range(postings.numeric_first[column], postings.numeric_first[column + 1]):
-                if postings.numeric_threshold[p] >= bin_:
-                    break
-                tree = postings.numeric_tree[p]
-                touched[n_touched] = tree
-                n_touched += masks[tree] == _ALL
-                masks[tree] &= postings.numeric_mask[p]
-        node_sum[:] = constant
+        _apply_tests(codes, numeric, row, postings, masks)
         n_valid = n_labels ** np.int64(lags[row])
-        for i in range(len(postings.context_tree)):
-            tree = postings.context_tree[i]
-            base = postings.leaf_first[tree]
+        for k in range(n_labels):
+            total = np.float32(0.0)
+            for tree in range(postings.class_first[k], postings.class_first[k + 1]):
+                total += postings.leaf_value[postings.leaf_first[tree] + lowest_bit(masks[tree])]
+            for c in range(n_valid):
+                scores[row, c, k] += total
+        for tree in range(n_plain, n_trees):
             for c in range(n_valid):
                 context = context_first[lags[row]] + c
-                leaf = lowest_bit(masks[tree] & postings.context_mask[i, context])
-                scores[row, c, postings.tree_class[tree]] += postings.leaf_value[base + leaf]
-        for i in range(n_touched):
-            tree = touched[i]
-            if not context_sensitive[tree]:
-                leaf = postings.leaf_first[tree] + lowest_bit(masks[tree])
-                node_sum[postings.tree_class[tree]] += relative[leaf]
-            masks[tree] = _ALL
-        for c in range(n_valid):
-            for k in range(n_labels):
-                scores[row, c, k] += node_sum[k]
+                leaf = lowest_bit(masks[tree] & postings.context_mask[tree - n_plain, context])
+                value = postings.leaf_value[postings.leaf_first[tree] + leaf]
+                scores[row, c, postings.tree_class[tree]] += value
 
 
 @njit(nogil=True, cache=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from spacy_treecrf.engine.constraints import KINDS
 from spacy_treecrf.engine.forest import MAX_LEAVES
 
 CHOICES = {
-    "family": ("separate", "joint"),
+    "family": ("auto", "separate", "joint"),
     "step": ("newton", "gradient"),
     "gamma": ("local", "mixing"),
     "constraints": tuple(KINDS),
@@ -38,38 +38,44 @@ INTEGERS = {
 # lowest value, highest value, and whether the lowest itself is refused
 NUMBERS = {
     "penalty": (0.0, math.inf, False),
+    "min_gain": (0.0, math.inf, False),
     "ridge": (0.0, math.inf, True),
-    "shrinkage": (0.0, 1e3, True),
-    "max_step": (0.0, 1e3, True),
+    "shrinkage": (1e-6, 1e3, False),
+    "max_step": (1e-6, 1e3, False),
     "trim": (0.0, 0.99, False),
     "subsample": (0.0, 1.0, True),
     "colsample": (0.0, 1.0, True),
     "node_colsample": (0.0, 1.0, True),
 }
 BOOLEANS = ("line_search",)
+# The joint family holds a score for every label after every context, at each position.
+MAX_POTENTIALS = 2**20
+# Up to this many labels "auto" takes the joint family: its cost grows with their square.
+AUTO_JOINT_LABELS = 8
 
 
 @dataclass(frozen=True)
 class Settings:
     """What to learn and how; `BoostedCRF` documents each of them."""
 
-    family: str = "separate"
+    family: str = "auto"
     order: int = 1
     step: str = "newton"
     gamma: str = "local"
-    rounds: int = 80
-    linear_rounds: int = 15
+    rounds: int = 50
+    linear_rounds: int = 5
     pseudo_rounds: int = 0
-    leaves: int = 31
+    leaves: int = 64
     depth: int = 0
-    min_rows: int = 5
+    min_rows: int = 3
     min_count: int = 2
     max_bins: int = 255
     penalty: float = 1.0
+    min_gain: float = 0.0
     ridge: float = 1.0
-    shrinkage: float = 1.0
+    shrinkage: float = 0.7
     max_step: float = 3.0
-    trim: float = 0.02
+    trim: float = 0.1
     subsample: float = 1.0
     colsample: float = 1.0
     node_colsample: float = 1.0
@@ -106,6 +112,27 @@ class Settings:
         if self.family == "separate" and self.order > 1:
             raise _bad(
                 "order", self.order, "0 or 1 with family='separate'; family='joint' goes up to 4"
+            )
+
+    @property
+    def context_order(self) -> int:
+        """How many previous labels the trees see."""
+        return self.order if self.family == "joint" else 0
+
+    def resolved(self, n_labels: int) -> Settings:
+        """The same with family "auto" decided, for so many labels."""
+        if self.family != "auto":
+            return self
+        joint = self.order > 1 or n_labels <= AUTO_JOINT_LABELS
+        return replace(self, family="joint" if joint else "separate")
+
+    def check_labels(self, n_labels: int) -> None:
+        """Refuse a chain whose contexts would not fit into memory."""
+        if n_labels ** (self.context_order + 1) > MAX_POTENTIALS:
+            raise ValueError(
+                f"treecrf: {n_labels} labels with family='joint', order={self.order} are "
+                f"{n_labels}**{self.order + 1} potentials at each position; lower the order, or "
+                "use family='separate'"
             )
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TypeVar
@@ -23,16 +23,19 @@ class Workers:
 
     def __init__(self, threads: int = 0) -> None:
         self.threads = threads or usable_cores()
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None
 
-    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        if self._pool is None:
+    def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        if self.threads == 1 or len(items) < 2:
             return [work(item) for item in items]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads)
         return list(self._pool.map(work, items))
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
+            self._pool = None
 
     def __enter__(self) -> Workers:
         return self

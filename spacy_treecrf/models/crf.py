@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,12 @@ class CRF:
     potentials: Potentials
 
     @property
-    def context_order(self) -> int:
-        return self.settings.order if self.settings.family == "joint" else 0
-
-    @property
     def chain(self) -> Chain:
         return make_chain(self.potentials.edges, self.masks, self.settings.order)
 
+    @cached_property
     def scorer(self) -> Scorer:
-        return Scorer(self.potentials, self.columns.bin_values, self.context_order)
+        return Scorer(self.potentials, self.columns.bin_values, self.settings.context_order)
 
     def boosted(
         self,
@@ -111,7 +109,16 @@ class CRF:
             masks.array(name, np.bool_, shape)
             for name, shape in zip(MASK_NAMES, shapes, strict=True)
         ]
-        order = settings.order if settings.family == "joint" else 0
+        if settings.family == "auto":
+            fields.fail("settings", "a decided family", "'auto'")
+        try:
+            settings.check_labels(n_labels)
+        except ValueError as error:
+            fields.fail("labels", "few enough for the order", str(error))
+        forest = Forest.from_state(
+            fields.fields("forest"), n_labels, n_features, n_numeric, settings.context_order
+        )
+        n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         potentials = Potentials(
             edges=fields.array(
                 "edges", np.float32, (n_labels + 1, n_labels), low=-MAX_WEIGHT, high=MAX_WEIGHT
@@ -120,10 +127,8 @@ class CRF:
             previous_linear=_read_sparse(
                 fields.fields("previous_linear"), n_features, n_numeric, n_labels
             ),
-            forest=Forest.from_state(
-                fields.fields("forest"), n_labels, n_features, n_numeric, order
-            ),
-            rounds=fields.integer("rounds", 0, 2**31 - 1),
+            forest=forest,
+            rounds=fields.integer("rounds", n_rounds, 2**31 - 1),
         )
         fields.done()
         start, trans, end = (np.where(a, 0.0, -np.inf).astype(np.float32) for a in allowed)
@@ -135,6 +140,8 @@ MASK_NAMES = ("start", "trans", "end")
 
 def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Sequences) -> CRF:
     """A model that has learned nothing yet; `data` tells which transitions occur."""
+    settings = settings.resolved(len(labels))
+    settings.check_labels(len(labels))
     seen: dict[str, Any] = {}
     if settings.constraints == "observed":
         start, trans, end = observed_transitions(data.labels, data.offsets, len(labels))
@@ -145,20 +152,19 @@ def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Seque
 
 
 class Predictor:
-    """A model prepared for prediction: its trees indexed, its chain built."""
+    """A model and the threads that apply it. predictor: "viterbi" or "marginal"."""
 
-    def __init__(self, crf: CRF, workers: Workers) -> None:
+    def __init__(self, crf: CRF, workers: Workers, predictor: str | None = None) -> None:
         self.crf = crf
         self.workers = workers
+        self.predictor = predictor or crf.settings.predictor
         self.chain = crf.chain
-        self.scorer = crf.scorer()
 
     def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
-        return self.scorer.score(data, self.workers)
+        return self.crf.scorer.score(data, self.workers)
 
     def labels(self, data: Sequences) -> npt.NDArray[np.int32]:
-        predictor = self.crf.settings.predictor
-        return predict_labels(self.scores(data), data, self.chain, predictor, self.workers)
+        return predict_labels(self.scores(data), data, self.chain, self.predictor, self.workers)
 
     def marginals(self, data: Sequences) -> npt.NDArray[np.float64]:
         return predict_marginals(self.scores(data), data, self.chain, self.workers)

@@ -1,20 +1,13 @@
-"""Boosting: it climbs, it can be interrupted, and nothing but its settings changes the result."""
+"""Boosting: it can be interrupted, and nothing but data and settings changes the result."""
 
 from __future__ import annotations
 
-import itertools
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
-from spacy_treecrf.engine.boosting import MIN_GAIN, Booster
-from spacy_treecrf.engine.chain import log_normalizers, path_scores
+from spacy_treecrf.engine.boosting import LEAST_GAIN
 from spacy_treecrf.engine.columns import fit_columns
 from spacy_treecrf.engine.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.entries import collect
@@ -25,99 +18,21 @@ from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.splitting import LEAF
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models import storage
-from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+from spacy_treecrf.models.crf import CRF, Predictor
 from tests.engine.enumeration import enumerate_paths
 from tests.engine.naive_grower import grow_naively
-from tests.engine.training_data import Training, random_training
-
-ONE = Workers(1)
-SMALL = {"leaves": 5, "min_rows": 2}
-FAMILIES = [("separate", 0), ("separate", 1), ("joint", 1), ("joint", 2)]
-families = pytest.mark.parametrize(("family", "order"), FAMILIES)
-
-
-def empty_model(training: Training, **settings) -> CRF:
-    return new_crf(Settings(**SMALL | settings), training.labels, training.columns, training.data)
-
-
-def fitted(training: Training, rounds: int, *, held_out=None, callback=None, **settings) -> CRF:
-    crf = empty_model(training, **settings)
-    return crf.boosted(training.data, rounds, ONE, held_out, callback)
-
-
-def as_bytes(crf: CRF) -> bytes:
-    return storage.dump(crf.to_state())
-
-
-def log_likelihood_of(crf: CRF, data: Sequences) -> float:
-    """Of fully annotated sequences."""
-    scores = Predictor(crf, ONE).scores(data)
-    paths = path_scores(scores, data.offsets, data.labels, crf.chain)
-    per_sequence = paths - log_normalizers(scores, data.offsets, crf.chain)
-    first = data.weights[data.offsets[:-1]].astype(float)
-    return float(first @ per_sequence)
-
-
-def climb(training: Training, rounds: int, **settings) -> list[float]:
-    """The log-likelihood per annotated row, before the first and after every round."""
-    values = []
-    start = empty_model(training, **settings)
-    booster = Booster(
-        training.data,
-        training.columns,
-        len(training.labels),
-        start.masks,
-        start.settings,
-        ONE,
-    )
-    values.append(booster._residuals().log_likelihood / booster.n_annotated)
-    booster.boost(rounds, lambda info: values.append(info.log_likelihood))
-    return values
-
-
-def assert_never_falls(values: list[float]) -> None:
-    assert np.isfinite(values).all()
-    assert (np.diff(values) >= 0.0).all(), values
-
-
-@families
-@pytest.mark.parametrize("gamma", ["local", "mixing"])
-@pytest.mark.parametrize("linear_rounds", [0, 2])
-@pytest.mark.parametrize("shrinkage", [1.0, 0.3])
-def test_likelihood_never_falls(family, order, gamma, linear_rounds, shrinkage):
-    training = random_training(order, unknown=0.1, weighted=True)
-    values = climb(
-        training,
-        6,
-        family=family,
-        order=order,
-        gamma=gamma,
-        linear_rounds=linear_rounds,
-        shrinkage=shrinkage,
-    )
-    assert len(values) == 7
-    assert_never_falls(values)
-    assert values[-1] > values[0] + 0.05
-
-
-@hypothesis_settings(max_examples=15, deadline=None)
-@given(
-    seed=st.integers(0, 1000),
-    family_and_order=st.sampled_from([*FAMILIES, ("joint", 3)]),
-    gamma=st.sampled_from(["local", "mixing"]),
-    linear_rounds=st.integers(0, 3),
-    max_step=st.sampled_from([0.5, 50.0]),
-    penalty=st.sampled_from([0.0, 1.0]),
-    ridge=st.sampled_from([1e-3, 10.0]),
-    noise=st.sampled_from([0.0, 1.0]),
-    constraints=st.sampled_from(["none", "observed"]),
-    subsample=st.sampled_from([0.5, 1.0]),
-    line_search=st.booleans(),
+from tests.engine.small_models import (
+    FAMILIES,
+    ONE,
+    as_bytes,
+    assert_never_falls,
+    climb,
+    empty_model,
+    families,
+    fitted,
+    log_likelihood_of,
 )
-def test_likelihood_never_falls_under_bold_settings(seed, family_and_order, noise, **settings):
-    family, order = family_and_order
-    training = random_training(seed, 15, noise=noise, unknown=0.2)
-    assert_never_falls(climb(training, 5, family=family, order=order, min_rows=1, **settings))
+from tests.engine.training_data import Training, random_training
 
 
 @families
@@ -140,73 +55,6 @@ def test_no_penalty_at_all_divides_by_nothing(family, order, step):
     )
     assert np.isfinite(crf.potentials.forest.value).all()
     assert np.isfinite(log_likelihood_of(crf, training.data))
-
-
-def corpus(*parts: str) -> Path:
-    shared = Path(__file__).parents[3] / "shared" / "corpora"
-    path = Path(os.environ.get("TREECRF_CORPORA", shared)).joinpath(*parts)
-    if not path.exists():
-        pytest.skip(f"{path} is not there; set TREECRF_CORPORA to the folder of corpora")
-    return path
-
-
-def window_training(sequences, radius) -> Training:
-    """sequences: lists of (dict of features, label); each position sees its neighbours."""
-    X, y = [], []
-    for pairs in sequences:
-        items = [item for item, _ in pairs]
-        X.append(
-            [
-                {
-                    f"{name}{d}": value
-                    for d in range(-radius, radius + 1)
-                    if 0 <= t + d < len(items)
-                    for name, value in items[t + d].items()
-                }
-                for t in range(len(items))
-            ]
-        )
-        y.extend(label for _, label in pairs)
-    labels = sorted(set(y))
-    columns, offsets, codes, numeric = fit_columns(X, min_count=2)
-    ids = np.array([labels.index(label) for label in y], np.int32)
-    return Training(
-        columns, Sequences(offsets, codes, numeric, ids, np.ones(len(y), np.float32)), labels
-    )
-
-
-@pytest.mark.parametrize(("family", "gamma"), [("separate", "local"), ("joint", "mixing")])
-def test_likelihood_never_falls_on_nettalk(family, gamma):
-    lines = corpus("nettalk", "nettalk.data").read_text("latin-1").splitlines()[10:]
-    words = [line.split("\t") for line in lines[::100]]
-    training = window_training(
-        [
-            [({"letter": letter}, mark) for letter, mark in zip(w[0], w[2], strict=True)]
-            for w in words
-        ],
-        3,
-    )
-    values = climb(training, 8, family=family, gamma=gamma, linear_rounds=3, leaves=15)
-    assert_never_falls(values)
-    assert values[-1] > values[0] / 2
-
-
-@pytest.mark.parametrize("constraints", ["none", "bio"])
-def test_likelihood_never_falls_on_conll2000(constraints):
-    with corpus("conll2000", "train.txt").open(encoding="utf-8") as file:
-        lines = list(itertools.islice(file, 3000))
-    sentences = [
-        [line.split() for line in group]
-        for blank, group in itertools.groupby(lines, lambda line: not line.strip())
-        if not blank
-    ]
-    training = window_training(
-        [[({"word": word, "tag": tag}, chunk) for word, tag, chunk in s] for s in sentences[:-1]],
-        1,
-    )
-    values = climb(training, 8, constraints=constraints, linear_rounds=4, leaves=15)
-    assert_never_falls(values)
-    assert values[-1] > values[0] / 4
 
 
 @families
@@ -409,7 +257,7 @@ def test_gradient_step_of_the_joint_family_is_treecrf(order):
         observed = replace(truth, paths=[gold], scores=np.zeros(1)).pair_marginals(len(gold))
         delta = observed - truth.pair_marginals(len(gold))
         deltas[:, rows] = delta.transpose(2, 0, 1)
-    limits = Limits(6, 0, 2, 1.0, MIN_GAIN, 1.0, 1.0)
+    limits = Limits(6, 0, 2, 1.0, LEAST_GAIN, 1.0, 1.0)
     forest = after.potentials.forest
     new = forest.select(forest.tree_round == 1)
     assert new.n_trees == 2
@@ -427,21 +275,6 @@ def test_gradient_step_of_the_joint_family_is_treecrf(order):
         values = np.array([node["value"] for node in nodes])
         np.testing.assert_allclose(tree.value, to_grid(values), atol=1.5 / GRID)
     np.testing.assert_array_equal(after.potentials.edges, 0.0)
-
-
-@families
-@pytest.mark.parametrize("step", ["newton", "gradient"])
-@pytest.mark.parametrize("linear_rounds", [0, 1])
-def test_line_search_is_never_worse_than_the_step_itself(family, order, step, linear_rounds):
-    training = random_training(8)
-    options = {"family": family, "order": order, "step": step, "linear_rounds": linear_rounds}
-    plain, searched = (climb(training, 1, line_search=on, **options) for on in (False, True))
-    assert plain[0] == searched[0]
-    assert searched[1] >= plain[1]
-    # small trees leave much to gain by a longer step
-    if step == "gradient" and not linear_rounds:
-        assert searched[1] > plain[1]
-    assert_never_falls(climb(training, 5, line_search=True, **options))
 
 
 @pytest.mark.parametrize("family", ["separate", "joint"])
@@ -590,16 +423,6 @@ def test_no_leaf_exceeds_the_largest_step(family, order, max_step, pseudo_rounds
         leaves=31,
     )
     assert np.abs(crf.potentials.forest.value).max() <= max_step + 2.0 / GRID
-
-
-@families
-def test_pseudo_likelihood_rounds_raise_the_likelihood_too(family, order):
-    training = random_training(18, 40)
-    options = {"family": family, "order": order, "linear_rounds": 0}
-    start = log_likelihood_of(empty_model(training, **options), training.data)
-    warm = log_likelihood_of(fitted(training, 3, pseudo_rounds=3, **options), training.data)
-    end = log_likelihood_of(fitted(training, 6, pseudo_rounds=3, **options), training.data)
-    assert start < warm < end
 
 
 def test_unannotated_sequences_alone_teach_nothing():

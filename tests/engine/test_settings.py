@@ -75,3 +75,8 @@ def test_only_the_joint_family_goes_beyond_order_one():
 def test_unknown_names_are_refused():
     with pytest.raises(TypeError, match="leafs"):
         Settings(leafs=3)
+
+
+def test_separate_family_has_order_one_at_most():
+    with pytest.raises(ValueError, match=r"^treecrf: setting 'order' is 2; use 0 or 1 with family"):
+        Settings(family="separate", order=2)
