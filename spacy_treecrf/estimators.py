@@ -84,7 +84,7 @@ class BoostedCRF:
         order: int = 1,
         step: str = "newton",
         gamma: str = "local",
-        rounds: int = 50,
+        rounds: int = 40,
         linear_rounds: int = 5,
         pseudo_rounds: int = 0,
         leaves: int = 64,
@@ -483,4 +483,4 @@ def _refuse_forbidden(crf: CRF, data: Sequences) -> None:
 
 
 def _cut(rows: list[Any], offsets: npt.NDArray[np.int64]) -> Predictions:
-    return Predictions(rows[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True))
+    return Predictions(rows[a:b] for a, b in itertools.pairwise(offsets))

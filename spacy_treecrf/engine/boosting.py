@@ -34,9 +34,9 @@ from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 
 LEAST_GAIN = 1e-9  # what rounding may fake
-# How often a step that lowered the likelihood is halved before it is dropped, and how often a
-# line search may double it.
-MAX_HALVINGS = 6
+# A step that lowered the likelihood is halved down to this share of it, and then dropped; a line
+# search may double it so often.
+LEAST_FACTOR = 2.0**-6
 MAX_DOUBLINGS = 4
 
 
@@ -284,14 +284,10 @@ class Booster:
         if not comparable:
             return after
         factor = 1.0
-        if self.settings.step == "newton" or self.settings.line_search:
-            for _ in range(MAX_HALVINGS):
-                if after.log_likelihood >= before.log_likelihood:
-                    break
-                factor /= 2.0
-                after = move_to(factor)
-            else:
-                factor = 0.0
+        # The published gradient step corrects itself in later rounds; the others never fall.
+        if update.linear or self.settings.step == "newton" or self.settings.line_search:
+            while after.log_likelihood < before.log_likelihood and factor > 0.0:
+                factor = factor / 2.0 if factor > LEAST_FACTOR else 0.0
                 after = move_to(factor)
         if self.settings.line_search and factor == 1.0:
             for _ in range(MAX_DOUBLINGS):
@@ -308,7 +304,7 @@ class Booster:
             self.potentials.rounds,
             log_likelihood,
             time.perf_counter() - began,
-            self.potentials.forest.n_trees,
+            self.potentials.n_trees,
         )
         if self.held_out:
             held_out, accuracy = self._evaluate(self.held_out)

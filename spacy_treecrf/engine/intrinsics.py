@@ -12,12 +12,15 @@ from numba.extending import intrinsic
 
 @intrinsic
 def lowest_bit(typing_context: Any, mask: Any) -> Any:
-    """Index of the lowest set bit of a nonzero uint64."""
+    """Index of the lowest set bit of a nonzero uint64.
+
+    Unsigned, because an index that cannot be negative spares numba a test.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
-    return types.int64(types.uint64), generate
+    return types.uint64(types.uint64), generate
 
 
 @intrinsic

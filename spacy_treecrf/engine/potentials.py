@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.contexts import Contexts, count_lags, list_contexts
 from spacy_treecrf.engine.fixed_grid import to_grid
-from spacy_treecrf.engine.forest import Forest, empty_forest, join_forests
+from spacy_treecrf.engine.forest import Forest, join_forests
 from spacy_treecrf.engine.linear import LinearWeights, linear_scores
 from spacy_treecrf.engine.scoring import (
     MAX_MASK_LEAVES,
+    MAX_MASK_VALUE,
     add_tree_scores,
     add_tree_scores_by_traversal,
     build_postings,
@@ -37,14 +39,23 @@ class Potentials:
     edges: npt.NDArray[np.float32]  # shape: (n_labels + 1, n_labels); last row: the first label
     linear: LinearWeights
     previous_linear: LinearWeights  # before the last linear round: its direction goes on
-    forest: Forest
+    forests: tuple[Forest, ...]  # in the order of their rounds
     rounds: int
+
+    @cached_property
+    def forest(self) -> Forest:
+        """All trees."""
+        return join_forests(self.forests)
+
+    @property
+    def n_trees(self) -> int:
+        return sum(forest.n_trees for forest in self.forests)
 
     @classmethod
     def zeros(cls, n_labels: int, n_features: int, n_numeric: int) -> Potentials:
         nothing = LinearWeights.zeros(n_features, n_numeric, n_labels)
         edges = np.zeros((n_labels + 1, n_labels), np.float32)
-        return cls(edges, nothing, nothing, empty_forest(), 0)
+        return cls(edges, nothing, nothing, (), 0)
 
     def after(self, update: Update) -> Potentials:
         """The potentials after one more round."""
@@ -53,7 +64,7 @@ class Potentials:
             edges=to_grid(self.edges + update.edges),
             linear=update.linear or self.linear,
             previous_linear=self.linear if update.linear else self.previous_linear,
-            forest=join_forests([self.forest, update.forest]),
+            forests=(*self.forests, update.forest),
             rounds=self.rounds + 1,
         )
 
@@ -67,7 +78,7 @@ class Potentials:
 
 
 class ForestScorer:
-    """A forest prepared for scoring: postings for small trees, traversal for the others."""
+    """A forest prepared for scoring: posting lists where trees fit, traversal for others."""
 
     def __init__(
         self, forest: Forest, n_labels: int, n_features: int, n_numeric: int, contexts: Contexts
@@ -77,6 +88,8 @@ class ForestScorer:
         self.n_features = n_features
         sizes = np.diff(forest.tree_first)
         small = (sizes + 1) // 2 <= MAX_MASK_LEAVES
+        tree_of = np.repeat(np.arange(forest.n_trees), sizes)
+        small[tree_of[np.abs(forest.value) > MAX_MASK_VALUE]] = False
         self.large = forest.select(~small)
         self.postings = build_postings(
             forest.select(small), n_labels, n_features, n_numeric, contexts.labels

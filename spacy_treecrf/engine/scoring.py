@@ -14,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from spacy_treecrf.engine.fixed_grid import GRID
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.intrinsics import lowest_bit
 from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 
+# Trees that fit: one bit for each leaf, and values whose grid steps fit into 32 bits.
 MAX_MASK_LEAVES = 64
+MAX_MASK_VALUE = 2.0**14
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -31,17 +34,17 @@ class Postings(NamedTuple):
     that test no previous label, by class, then the others."""
 
     tree_class: npt.NDArray[np.int32]  # shape: (n_trees,)
-    leaf_first: npt.NDArray[np.int64]  # shape: (n_trees + 1,)
-    leaf_value: npt.NDArray[np.float32]  # leaves of all trees, left to right
+    leaf_first: npt.NDArray[np.uint64]  # shape: (n_trees + 1,)
+    leaf_units: npt.NDArray[np.int32]  # values of all leaves, left to right, in steps of the grid
     class_first: npt.NDArray[np.int64]  # shape: (n_labels + 1,), of the trees without contexts
     dense_of: npt.NDArray[np.int32]  # shape: (n_features,), row of `dense`, or -1
     dense: npt.NDArray[np.uint64]  # shape: (n_dense, n_trees)
     feature_first: npt.NDArray[np.int32]  # shape: (n_features + 1,), of the other features
-    feature_tree: npt.NDArray[np.int32]
+    feature_tree: npt.NDArray[np.uint32]
     feature_mask: npt.NDArray[np.uint64]
     numeric_first: npt.NDArray[np.int32]  # shape: (n_numeric + 1,)
     numeric_threshold: npt.NDArray[np.int32]  # rising within a column
-    numeric_tree: npt.NDArray[np.int32]
+    numeric_tree: npt.NDArray[np.uint32]
     numeric_mask: npt.NDArray[np.uint64]
     context_mask: npt.NDArray[np.uint64]  # shape: (n_trees with contexts, n_contexts)
 
@@ -133,17 +136,18 @@ def build_postings(
         context_mask[tree_of[node] - n_plain, holds] &= mask[node]
     return Postings(
         tree_class=forest.tree_class,
-        leaf_first=leaf_first,
-        leaf_value=leaf_value,
+        leaf_first=leaf_first.astype(np.uint64),
+        # Whole numbers, because integer sums need not wait for each other as float sums do.
+        leaf_units=np.rint(leaf_value * np.float64(GRID)).astype(np.int32),
         class_first=np.searchsorted(forest.tree_class[:n_plain], np.arange(n_labels + 1)),
         dense_of=dense_of,
         dense=dense,
         feature_first=np.searchsorted(feature[tests], np.arange(n_features + 1)).astype(np.int32),
-        feature_tree=tree_of[tests],
+        feature_tree=tree_of[tests].astype(np.uint32),
         feature_mask=mask[tests],
         numeric_first=np.searchsorted(feature[bins], np.arange(n_numeric + 1)).astype(np.int32),
         numeric_threshold=threshold[bins],
-        numeric_tree=tree_of[bins],
+        numeric_tree=tree_of[bins].astype(np.uint32),
         numeric_mask=mask[bins],
         context_mask=context_mask,
     )
@@ -160,18 +164,25 @@ def _apply_tests(
     """Clear from each tree's mask the leaves that the row's tests rule out."""
     n_features = len(postings.dense_of)
     masks[:] = _ALL
+    waiting = -1  # dense features are applied two at a time, which halves the passes over masks
     for slot in range(codes.shape[1]):
         feature = codes[row, slot]
         if 0 <= feature < n_features:
             dense = postings.dense_of[feature]
-            if dense >= 0:
+            if dense >= 0 and waiting >= 0:
                 for tree in range(len(masks)):
-                    masks[tree] &= postings.dense[dense, tree]
+                    masks[tree] &= postings.dense[dense, tree] & postings.dense[waiting, tree]
+                waiting = -1
+            elif dense >= 0:
+                waiting = dense
             else:
                 for p in range(
                     postings.feature_first[feature], postings.feature_first[feature + 1]
                 ):
                     masks[postings.feature_tree[p]] &= postings.feature_mask[p]
+    if waiting >= 0:
+        for tree in range(len(masks)):
+            masks[tree] &= postings.dense[waiting, tree]
     for column in range(numeric.shape[1]):
         bin_ = numeric[row, column]
         for p in range(postings.numeric_first[column], postings.numeric_first[column + 1]):
@@ -200,17 +211,18 @@ def add_tree_scores(
         _apply_tests(codes, numeric, row, postings, masks)
         n_valid = n_labels ** np.int64(lags[row])
         for k in range(n_labels):
-            total = np.float32(0.0)
+            units = np.int64(0)
             for tree in range(postings.class_first[k], postings.class_first[k + 1]):
-                total += postings.leaf_value[postings.leaf_first[tree] + lowest_bit(masks[tree])]
+                units += postings.leaf_units[postings.leaf_first[tree] + lowest_bit(masks[tree])]
+            value = np.float32(units / GRID)
             for c in range(n_valid):
-                scores[row, c, k] += total
+                scores[row, c, k] += value
         for tree in range(n_plain, n_trees):
             for c in range(n_valid):
                 context = context_first[lags[row]] + c
                 leaf = lowest_bit(masks[tree] & postings.context_mask[tree - n_plain, context])
-                value = postings.leaf_value[postings.leaf_first[tree] + leaf]
-                scores[row, c, postings.tree_class[tree]] += value
+                units = np.int64(postings.leaf_units[postings.leaf_first[tree] + leaf])
+                scores[row, c, postings.tree_class[tree]] += np.float32(units / GRID)
 
 
 @njit(nogil=True, cache=True)

@@ -62,7 +62,7 @@ class Settings:
     order: int = 1
     step: str = "newton"
     gamma: str = "local"
-    rounds: int = 50
+    rounds: int = 40
     linear_rounds: int = 5
     pseudo_rounds: int = 0
     leaves: int = 64

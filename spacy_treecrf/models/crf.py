@@ -127,7 +127,7 @@ class CRF:
             previous_linear=_read_sparse(
                 fields.fields("previous_linear"), n_features, n_numeric, n_labels
             ),
-            forest=forest,
+            forests=(forest,),
             rounds=fields.integer("rounds", n_rounds, 2**31 - 1),
         )
         fields.done()

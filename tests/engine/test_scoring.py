@@ -196,7 +196,7 @@ def test_scorer_adds_the_linear_part_to_every_context(order):
     forest = random_forest(15, [5, 9, 70], order=order)
     edges = np.zeros((N_LABELS + 1, N_LABELS), np.float32)
     bin_values = rng.normal(size=(N_NUMERIC, 256))
-    scorer = Scorer(Potentials(edges, linear, linear, forest, 2), bin_values, order)
+    scorer = Scorer(Potentials(edges, linear, linear, (forest,), 2), bin_values, order)
     with Workers(1) as workers:
         found = scorer.score(data, workers)
         expected = linear_scores(data, linear, bin_values, workers)[:, None]
