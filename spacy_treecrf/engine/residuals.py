@@ -18,7 +18,7 @@ from spacy_treecrf.engine import chain as chains
 from spacy_treecrf.engine.chain import EVERYTHING_ALLOWED, Chain
 from spacy_treecrf.engine.contexts import count_lags
 from spacy_treecrf.engine.mixing import edge_gamma, joint_messages, node_gamma
-from spacy_treecrf.engine.separate import UNDERFLOW, forward_backward
+from spacy_treecrf.engine.separate import UNDERFLOW, forward_backward, independent
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 
@@ -137,10 +137,12 @@ def expect(
     weights = annotated.sequence_weights[chunk[0] : chunk[1]]
     edges = np.zeros((n_labels + 1, n_labels))
     messages = np.zeros((n_rows, 2), np.float32)
-    if order == 1 and not annotated.joint:
-        nodes = here[:, 0]
-        if clamp:
-            nodes = np.where(allowed > 0, nodes, np.float32(-np.inf))
+    nodes = here[:, 0]
+    if clamp and not annotated.joint:
+        nodes = np.where(allowed > 0, nodes, np.float32(-np.inf))
+    if order == 0:
+        independent(nodes, offsets, pairs[:, 0], log_z)
+    elif not annotated.joint:
         start, start_top = _factors(chain.start)
         trans, trans_top = _factors(chain.trans)
         end, end_top = _factors(chain.end)
@@ -188,14 +190,11 @@ def expect(
             pairs,
             log_z,
         )
-        if order:
-            row_weights = np.repeat(weights, np.diff(offsets)).astype(np.float32)
-            inner = annotated.lags[rows] > 0
-            weighted = row_weights[inner, None, None] * pairs[inner]
-            by_label = weighted.reshape(
-                len(weighted), pairs.shape[1] // n_labels, n_labels, n_labels
-            )
-            edges[:n_labels] = by_label.sum(axis=(0, 1), dtype=float)
+        row_weights = np.repeat(weights, np.diff(offsets)).astype(np.float32)
+        inner = annotated.lags[rows] > 0
+        weighted = row_weights[inner, None, None] * pairs[inner]
+        by_label = weighted.reshape(len(weighted), pairs.shape[1] // n_labels, n_labels, n_labels)
+        edges[:n_labels] = by_label.sum(axis=(0, 1), dtype=float)
         if mixing and order == 1:
             joint_messages(pairs, offsets, messages)
         elif mixing and order > 1:

@@ -1,4 +1,4 @@
-"""Forward-backward tuned for family "separate": node scores plus one transition matrix.
+"""Inference tuned for family "separate": node scores, and one transition matrix or none.
 
 The same quantities as `chain.py` computes for any family and order, but with N*K exponentials
 instead of N*K*K, contiguous inner loops, and pairwise marginals summed over positions only.
@@ -156,3 +156,29 @@ def forward_backward(
         for j in range(n_labels):
             pair_sums[i, j] += outer[i, j] * weight[i, j]
     return failed
+
+
+@njit(nogil=True, cache=True)
+def independent(
+    scores: npt.NDArray[np.float32],
+    offsets: npt.NDArray[np.int64],
+    marginals: npt.NDArray[np.float32],
+    log_z: npt.NDArray[np.float64],
+) -> None:
+    """Order 0: the softmax of every row. scores and marginals: (n_rows, n_labels)"""
+    n_labels = scores.shape[1]
+    weight = np.empty(n_labels)
+    for s in range(len(log_z)):
+        log_z[s] = 0.0
+        for row in range(offsets[s], offsets[s + 1]):
+            top = scores[row, 0]
+            for k in range(1, n_labels):
+                top = max(top, scores[row, k])
+            total = 0.0
+            for k in range(n_labels):
+                weight[k] = np.exp(np.float64(scores[row, k] - top))
+                total += weight[k]
+            inverse = 1.0 / total
+            for k in range(n_labels):
+                marginals[row, k] = weight[k] * inverse
+            log_z[s] += top + np.log(total)
