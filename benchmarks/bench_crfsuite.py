@@ -91,7 +91,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
         train = encode(crf.columns, crf.labels, corpus.X, corpus.y)
         young = new_crf(crf.settings, crf.labels, crf.columns, train)
         with Workers() as workers:
-            for rounds in range(1, model.rounds + 1):
+            for rounds in range(1, model.rounds_ + 1):
                 young = young.boosted(train, rounds, workers)
                 if f1(young) >= target:
                     return rounds

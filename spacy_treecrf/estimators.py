@@ -56,7 +56,8 @@ class BoostedCRF:
     gamma: how newton bounds the curvature: "local" looks at single positions and halves a step
         that lowered the likelihood; "mixing" adds the chain's mixing rate (Chen 2015), safer and
         slower.
-    rounds: boosting rounds in all. linear_rounds: how many of them, at the beginning, are linear.
+    rounds: boosting rounds in all; None means 40 to 150, the more the fewer labels there are.
+    linear_rounds: how many of them, at the beginning, are linear.
     pseudo_rounds: rounds, at the beginning, that follow the pseudo-likelihood.
     leaves, depth: limits of a tree; depth 0 means none.
     min_rows: rows that each leaf must hold. min_count: rows that a feature needs to be used.
@@ -84,7 +85,7 @@ class BoostedCRF:
         order: int = 1,
         step: str = "newton",
         gamma: str = "local",
-        rounds: int = 40,
+        rounds: int | None = None,
         linear_rounds: int = 5,
         pseudo_rounds: int = 0,
         leaves: int = 64,
@@ -95,7 +96,7 @@ class BoostedCRF:
         penalty: float = 1.0,
         min_gain: float = 0.0,
         ridge: float = 1.0,
-        shrinkage: float = 0.7,
+        shrinkage: float = 0.6,
         max_step: float = 3.0,
         trim: float = 0.1,
         subsample: float = 1.0,
@@ -200,7 +201,7 @@ class BoostedCRF:
             held_out = Sequences(offsets, codes, numeric, dev_labels, weights)
         with Workers(settings.threads) as workers, _Progress(self, settings.rounds) as progress:
             self.crf_ = replace(crf, settings=settings).boosted(
-                data, settings.rounds, workers, held_out, progress
+                data, workers=workers, held_out=held_out, callback=progress
             )
         return self
 
@@ -350,7 +351,7 @@ def _parameters() -> dict[str, Any]:
 class _Progress:
     """Passes each round on to the user's callback and, if wanted, to a progress bar."""
 
-    def __init__(self, estimator: BoostedCRF, rounds: int) -> None:
+    def __init__(self, estimator: BoostedCRF, rounds: int | None) -> None:
         self.callback = estimator.callback
         self.bar = tqdm(total=rounds, unit="round", disable=not estimator.verbose)
 

@@ -44,7 +44,6 @@ def test_unknown_parameters_are_refused() -> None:
         ("rounds", -1),
         ("rounds", 2.5),
         ("rounds", "3"),
-        ("rounds", None),
         ("rounds", math.inf),
         ("leaves", 0),
         ("leaves", True),

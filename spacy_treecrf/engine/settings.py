@@ -23,7 +23,6 @@ CHOICES = {
 # lowest and highest value
 INTEGERS = {
     "order": (0, MAX_ORDER),
-    "rounds": (0, 10**6),
     "linear_rounds": (0, 10**6),
     "pseudo_rounds": (0, 10**6),
     "leaves": (1, MAX_LEAVES),
@@ -52,6 +51,11 @@ BOOLEANS = ("line_search",)
 MAX_POTENTIALS = 2**20
 # Up to this many labels "auto" takes the joint family: its cost grows with their square.
 AUTO_JOINT_LABELS = 8
+# Unless told otherwise a model gets about so many trees, in so many rounds at least and at most:
+# a round costs one tree for each label, so few labels can afford more rounds.
+AUTO_TREES = 900
+AUTO_ROUNDS = (40, 150)
+MAX_ROUNDS = 10**6
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Settings:
     order: int = 1
     step: str = "newton"
     gamma: str = "local"
-    rounds: int = 40
+    rounds: int | None = None
     linear_rounds: int = 5
     pseudo_rounds: int = 0
     leaves: int = 64
@@ -73,7 +77,7 @@ class Settings:
     penalty: float = 1.0
     min_gain: float = 0.0
     ridge: float = 1.0
-    shrinkage: float = 0.7
+    shrinkage: float = 0.6
     max_step: float = 3.0
     trim: float = 0.1
     subsample: float = 1.0
@@ -109,6 +113,10 @@ class Settings:
             if not isinstance(value, (bool, np.bool_)):
                 raise _bad(name, value, "True or False")
             object.__setattr__(self, name, bool(value))
+        if self.rounds is not None:
+            if not _is_integer(self.rounds) or not 0 <= self.rounds <= MAX_ROUNDS:
+                raise _bad("rounds", self.rounds, f"an integer from 0 to {MAX_ROUNDS}, or None")
+            object.__setattr__(self, "rounds", int(self.rounds))
         if self.family == "separate" and self.order > 1:
             raise _bad(
                 "order", self.order, "0 or 1 with family='separate'; family='joint' goes up to 4"
@@ -120,11 +128,14 @@ class Settings:
         return self.order if self.family == "joint" else 0
 
     def resolved(self, n_labels: int) -> Settings:
-        """The same with family "auto" decided, for so many labels."""
-        if self.family != "auto":
-            return self
-        joint = self.order > 1 or n_labels <= AUTO_JOINT_LABELS
-        return replace(self, family="joint" if joint else "separate")
+        """The same with what depends on the number of labels decided."""
+        family, rounds = self.family, self.rounds
+        if family == "auto":
+            joint = self.order > 1 or n_labels <= AUTO_JOINT_LABELS
+            family = "joint" if joint else "separate"
+        if rounds is None:
+            rounds = int(np.clip(AUTO_TREES // n_labels, *AUTO_ROUNDS))
+        return replace(self, family=family, rounds=rounds)
 
     def check_labels(self, n_labels: int) -> None:
         """Refuse a chain whose contexts would not fit into memory."""

@@ -53,12 +53,16 @@ class CRF:
     def boosted(
         self,
         data: Sequences,
-        rounds: int,
-        workers: Workers,
+        rounds: int | None = None,
+        workers: Workers | None = None,
         held_out: Sequences | None = None,
         callback: Callback | None = None,
     ) -> CRF:
-        """This model after boosting on `data` until it has `rounds` rounds in all."""
+        """This model after boosting on `data` until it has `rounds` rounds (settings: how many)."""
+        if rounds is None:
+            rounds = self.settings.resolved(len(self.labels)).rounds
+        assert rounds is not None
+        workers = workers or Workers(self.settings.threads)
         booster = Booster(
             data,
             self.columns,
@@ -206,6 +210,7 @@ def _read_settings(fields: Fields) -> Settings:
         values[name] = fields.string(name)
     for name in INTEGERS:
         values[name] = fields.integer(name)
+    values["rounds"] = fields.integer("rounds")
     for name in NUMBERS:
         values[name] = fields.number(name)
     for name in BOOLEANS:

@@ -43,7 +43,7 @@ def test_an_array_is_refused_with_the_name_of_its_setting(name):
 
 
 def test_every_setting_is_checked():
-    checked = {*CHOICES, *INTEGERS, *NUMBERS, *BOOLEANS}
+    checked = {*CHOICES, *INTEGERS, *NUMBERS, *BOOLEANS, "rounds"}
     assert checked == set(Settings.names()) == set(signature(Settings).parameters)
 
 
@@ -80,3 +80,11 @@ def test_unknown_names_are_refused():
 def test_separate_family_has_order_one_at_most():
     with pytest.raises(ValueError, match=r"^treecrf: setting 'order' is 2; use 0 or 1 with family"):
         Settings(family="separate", order=2)
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "rounds"), [(1, 150), (5, 150), (9, 100), (22, 40), (300, 40)]
+)
+def test_rounds_fall_with_the_number_of_labels_unless_given(n_labels, rounds):
+    assert Settings().resolved(n_labels).rounds == rounds
+    assert Settings(rounds=7).resolved(n_labels).rounds == 7
