@@ -92,7 +92,7 @@ def synthetic(size: Size, seed: int = 0) -> tuple[Columns, Sequences]:
 
 
 def untrained(size: Size, columns: Columns, data: Sequences) -> CRF:
-    settings = Settings(linear_rounds=LINEAR_ROUNDS, threads=size.threads)
+    settings = Settings(family="separate", linear_rounds=LINEAR_ROUNDS, threads=size.threads)
     return new_crf(settings, [f"{k}" for k in range(size.labels)], columns, data)
 
 
