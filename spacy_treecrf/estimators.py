@@ -21,7 +21,7 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models import storage
-from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+from spacy_treecrf.models.crf import CRF, Predictor, TrainingInterrupted, new_crf
 
 FeatureSequences = Sequence[Sequence[Any]]
 LabelSequences = Sequence[Sequence["str | None"]]
@@ -155,7 +155,8 @@ class BoostedCRF:
     ) -> BoostedCRF:
         """Learn from sequences; with a held-out part, stop early and keep the best round.
 
-        sample_weight: one weight for each sequence.
+        sample_weight: one weight for each sequence. Ctrl-C keeps the rounds that are done: save
+        the model, or go on with warm_start=True.
         """
         settings = self._settings()
         if y is None:
@@ -200,9 +201,13 @@ class BoostedCRF:
             weights = _row_weights(offsets, None)
             held_out = Sequences(offsets, codes, numeric, dev_labels, weights)
         with Workers(settings.threads) as workers, _Progress(self, settings.rounds) as progress:
-            self.crf_ = replace(crf, settings=settings).boosted(
-                data, workers=workers, held_out=held_out, callback=progress
-            )
+            try:
+                self.crf_ = replace(crf, settings=settings).boosted(
+                    data, workers=workers, held_out=held_out, callback=progress
+                )
+            except TrainingInterrupted as stopped:
+                self.crf_ = stopped.crf
+                raise
         return self
 
     def predict(self, X: FeatureSequences) -> list[list[str]]:

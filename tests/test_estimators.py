@@ -218,6 +218,20 @@ def test_auto_family_depends_on_the_number_of_labels(
     assert model.family == "auto"
 
 
+def test_interrupted_training_keeps_its_rounds_and_can_go_on(tmp_path: Path) -> None:
+    def interrupt(info: RoundInfo) -> None:
+        if info.round == 3:
+            raise KeyboardInterrupt
+
+    model = new(rounds=6, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert model.rounds_ == 3
+    model.set_params(warm_start=True, callback=None).fit(X, Y).save(tmp_path / "resumed")
+    new(rounds=6).fit(X, Y).save(tmp_path / "whole")
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
 def test_warm_start_of_another_family_is_refused() -> None:
     model = new(warm_start=True).fit(X, Y).set_params(family="joint", rounds=5)
     with pytest.raises(ValueError, match=r"^treecrf: warm_start .* family='separate', order=1"):

@@ -27,7 +27,13 @@ from spacy_treecrf.engine.linear import (
 )
 from spacy_treecrf.engine.potentials import ForestScorer, Potentials, Update
 from spacy_treecrf.engine.pseudo import compute_pseudo_residuals
-from spacy_treecrf.engine.residuals import Annotated, Bound, Residuals, compute_residuals
+from spacy_treecrf.engine.residuals import (
+    Annotated,
+    Bound,
+    Residuals,
+    allowed_labels,
+    compute_residuals,
+)
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
@@ -321,9 +327,7 @@ class Booster:
         """Log-likelihood per annotated row, and accuracy on annotated rows."""
         data = cached.data
         chain = make_chain(self.potentials.edges, self.masks, self.settings.order)
-        known = data.labels[:, None]
-        every = np.arange(self.n_labels)[None, :]
-        allowed = ((known == UNKNOWN_LABEL) | (known == every)).astype(np.uint8)
+        allowed = allowed_labels(data.labels, self.n_labels)
         log_p = chains.log_probability_of(cached.scores, data.offsets, chain, allowed)
         # Hard constraints may forbid a held-out annotation; no round can change that.
         log_p[np.isneginf(log_p)] = 0.0

@@ -45,6 +45,13 @@ class Residuals:
     log_likelihood: float
 
 
+def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
+    """1 for the annotated label, and for every label where there is none. (n_rows, n_labels)"""
+    allowed: npt.NDArray[np.bool_] = labels[:, None] == np.arange(n_labels)[None, :]
+    allowed[labels == UNKNOWN_LABEL] = True
+    return allowed.astype(np.uint8)
+
+
 class Annotated:
     """A training set's annotation in the forms that residuals need; computed once."""
 
@@ -97,10 +104,7 @@ class Annotated:
     @cached_property
     def allowed(self) -> npt.NDArray[np.uint8]:
         """Which labels the annotation allows. shape: (n_rows, n_labels)"""
-        known = self.data.labels[:, None]
-        every = np.arange(self.n_labels)[None, :]
-        allowed: npt.NDArray[np.uint8] = (known == UNKNOWN_LABEL) | (known == every)
-        return allowed.astype(np.uint8)
+        return allowed_labels(self.data.labels, self.n_labels)
 
 
 @dataclass(frozen=True)

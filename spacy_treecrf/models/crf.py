@@ -32,6 +32,14 @@ Masks = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.f
 MAX_WEIGHT = 1e6
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C during training; `crf` is the model as it was then."""
+
+    def __init__(self, crf: CRF) -> None:
+        super().__init__(f"after {crf.potentials.rounds} rounds")
+        self.crf = crf
+
+
 @dataclass(frozen=True)
 class CRF:
     """A learned model: labels by id, what its columns mean, hard constraints, and potentials."""
@@ -73,7 +81,10 @@ class CRF:
             self.potentials,
             held_out,
         )
-        return replace(self, potentials=booster.boost(rounds, callback))
+        try:
+            return replace(self, potentials=booster.boost(rounds, callback))
+        except KeyboardInterrupt as interrupt:
+            raise TrainingInterrupted(replace(self, potentials=booster.potentials)) from interrupt
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
