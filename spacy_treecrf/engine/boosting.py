@@ -158,6 +158,7 @@ class Booster:
         n_tested = int(np.searchsorted(-columns.counts, -settings.min_rows, side="right"))
         self.tree_input = TreeInput(
             data.codes,
+            np.ascontiguousarray(data.codes.T),
             data.numeric,
             n_tested,
             columns.slot_range,

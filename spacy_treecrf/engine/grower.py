@@ -19,6 +19,7 @@ from spacy_treecrf.engine.histogram import (
     add_numeric,
     add_row_contexts,
 )
+from spacy_treecrf.engine.node_features import mark, move, number_of_words, subtract
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.splitting import (
     CATEGORICAL,
@@ -50,6 +51,7 @@ class TreeInput(NamedTuple):
     """The columns trees are grown on; the same for every tree of a training."""
 
     codes: npt.NDArray[np.int32]  # shape: (n_rows, n_slots)
+    columns: npt.NDArray[np.int32]  # the same, transposed: to test one slot of many rows
     numeric: npt.NDArray[np.uint8]  # shape: (n_rows, n_numeric)
     n_features: int  # ids below this are frequent enough to be tested
     slot_range: npt.NDArray[np.int32]  # shape: (n_features, 2)
@@ -135,17 +137,21 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
     # split keeps rows on both sides: its right child gets a new range at the end.
     rows = entries.rows.copy()
     row_sums = entries.sums.copy()
+    sums_at = np.arange(len(rows)).astype(np.int32)
     n_rows = len(rows)
     row_first = np.zeros(n_nodes, np.int64)
     row_last = np.zeros(n_nodes, np.int64)
     row_last[0] = n_rows
 
-    # Categorical histograms are built in one dense array and kept as lists of touched features.
+    # Categorical histograms are built in one dense array and kept as lists (node_features).
     dense = np.zeros((data.n_features, 4))
     touched = np.empty(data.n_features + 1, np.int32)
-    gains = np.empty(data.n_features)
-    kept = np.empty(2 * data.n_features, np.int32)
-    kept_sums = np.empty((3, 2 * data.n_features))
+    n_words = number_of_words(data.n_features)
+    marks = np.zeros(n_words, np.uint64)
+    words = np.zeros((limits.leaves, n_words), np.uint64)
+    before = np.zeros((limits.leaves, n_words), np.int32)
+    kept = np.empty(2 * data.n_features + 1, np.int32)
+    kept_sums = np.empty((3, 2 * data.n_features + 1))
     n_kept = 0
     kept_first = np.zeros(n_nodes, np.int64)
     kept_last = np.zeros(n_nodes, np.int64)
@@ -157,6 +163,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
         member[0] = True
     place = np.zeros(n_nodes, np.int64)
 
+    no_slots = np.zeros(2, np.int32)
     n_used = 1
     n_leaves = 1
     # The smaller child's histogram comes from its rows; the bigger one takes over the parent's
@@ -166,34 +173,30 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
     while n_leaves < limits.leaves:
         mine = slice(row_first[small], row_last[small])
         n_touched = add_categorical(
-            data.codes, rows[mine], row_sums[mine], data.n_features, dense, touched
+            data.codes, rows[mine], sums_at[mine], row_sums, data.n_features, dense, touched
         )
+        mark(touched[:n_touched], marks)
         if big >= 0:
-            write = kept_first[big]
-            for read in range(kept_first[big], kept_last[big]):
-                f = kept[read]
-                # Below min_rows a feature cannot split this node, nor any node under it.
-                if kept_sums[2, read] - dense[f, 2] >= limits.min_rows:
-                    kept[write] = f
-                    for j in range(3):
-                        kept_sums[j, write] = kept_sums[j, read] - dense[f, j]
-                    write += 1
-            kept_last[big] = write
-        if n_kept + n_touched > len(kept):
+            mine = slice(kept_first[big], kept_last[big])
+            subtract(marks, dense, words[place[big]], before[place[big]], kept_sums[:, mine])
+        if n_kept + n_touched >= len(kept):
             kept = _longer(kept, 2 * len(kept) + n_touched)
             kept_sums = _wider_sums(kept_sums, len(kept))
         kept_first[small] = n_kept
-        for i in range(n_touched):
-            f = touched[i]
-            kept[n_kept] = f
-            for j in range(3):
-                kept_sums[j, n_kept] = dense[f, j]
-            n_kept += dense[f, 2] >= limits.min_rows
-            dense[f] = 0.0
+        n_kept += move(
+            marks,
+            dense,
+            limits.min_rows,
+            words[place[small]],
+            before[place[small]],
+            kept[n_kept:],
+            kept_sums[:, n_kept:],
+        )
         kept_last[small] = n_kept
         if n_numeric:
             bin_sums[place[small]] = 0
-            add_numeric(data.numeric, rows[mine], row_sums[mine], bin_sums[place[small]])
+            mine = slice(row_first[small], row_last[small])
+            add_numeric(data.numeric, rows[mine], sums_at[mine], row_sums, bin_sums[place[small]])
             if big >= 0:
                 bin_sums[place[big]] -= bin_sums[place[small]]
         if order:
@@ -227,7 +230,6 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
                 sums[node],
                 kept[mine],
                 kept_sums[:, mine],
-                gains,
                 data.column_of,
                 rule,
                 node_seed,
@@ -290,6 +292,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
                 member[place[parent], c] = member[place[parent], c] and not goes
             if n_rows + n_parent > len(rows):
                 rows = _longer(rows, 2 * len(rows) + n_parent)
+                sums_at = _longer(sums_at, len(rows))
                 row_sums = _longer_sums(row_sums, len(rows))
             n_left, n_right = divide_contexts(
                 entries.pair_g,
@@ -299,17 +302,19 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
                 data.context_first,
                 member[new_place],
                 rows[mine],
-                row_sums[mine],
+                sums_at[mine],
+                row_sums,
+                n_rows,
                 rows[n_rows:],
-                row_sums[n_rows:],
+                sums_at[n_rows:],
             )
             row_first[right] = n_rows
             row_last[right] = n_rows + n_right
             n_rows += n_right
         else:
-            slots = data.slot_range[split.feature if split.kind == CATEGORICAL else 0]
+            slots = data.slot_range[split.feature] if split.kind == CATEGORICAL else no_slots
             n_left = partition_rows(
-                data.codes, data.numeric, slots, split, rows[mine], row_sums[mine]
+                data.columns, data.numeric, slots, split, rows[mine], sums_at[mine]
             )
             row_first[right] = row_first[parent] + n_left
             row_last[right] = row_last[parent]

@@ -38,6 +38,7 @@ def to_fixed(value: float, scale: float) -> float:
 def add_categorical(
     codes: npt.NDArray[np.int32],
     rows: npt.NDArray[np.int32],
+    sums_at: npt.NDArray[np.int32],
     row_sums: npt.NDArray[np.float64],
     n_features: int,
     sums: npt.NDArray[np.float64],
@@ -45,6 +46,7 @@ def add_categorical(
 ) -> int:
     """Add rows to `sums` (n_features, 4), list the features first touched, and count them.
 
+    sums_at: where in `row_sums` the sums of each row are.
     Feature ids fall in frequency, so `id < n_features` keeps those that are frequent enough.
     touched: (n_features + 1,), because the listing writes first and counts after (no branch).
     """
@@ -56,7 +58,8 @@ def add_categorical(
         ahead = np.int64(rows[min(i + PREFETCH_AHEAD, last)])
         prefetch(codes, ahead, 0)
         prefetch(codes, ahead, n_slots - 1)
-        g, h, n, zero = row_sums[i, 0], row_sums[i, 1], row_sums[i, 2], row_sums[i, 3]
+        at = sums_at[i]
+        g, h, n, zero = row_sums[at, 0], row_sums[at, 1], row_sums[at, 2], row_sums[at, 3]
         for slot in range(n_slots):
             feature = codes[row, slot]
             if 0 <= feature < n_features:
@@ -73,6 +76,7 @@ def add_categorical(
 def add_numeric(
     numeric: npt.NDArray[np.uint8],
     rows: npt.NDArray[np.int32],
+    sums_at: npt.NDArray[np.int32],
     row_sums: npt.NDArray[np.float64],
     sums: npt.NDArray[np.float64],
 ) -> None:
@@ -81,7 +85,7 @@ def add_numeric(
         for column in range(numeric.shape[1]):
             bin_ = numeric[rows[i], column]
             for j in range(4):
-                sums[column, bin_, j] += row_sums[i, j]
+                sums[column, bin_, j] += row_sums[sums_at[i], j]
 
 
 @njit(nogil=True, cache=True)

@@ -1,4 +1,4 @@
-"""Two machine instructions that numba does not offer by itself."""
+"""Machine instructions that numba does not offer by itself."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ def lowest_bit(typing_context: Any, mask: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def count_bits(typing_context: Any, mask: Any) -> Any:
+    """How many bits of a uint64 are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
 

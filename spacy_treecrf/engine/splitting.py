@@ -17,6 +17,10 @@ CATEGORICAL = 1  # the row has feature `feature`
 NUMERIC = 2  # numeric column `feature` is in a bin above `threshold`
 CONTEXT = 3  # the label `feature` + 1 positions back is `threshold`
 
+# The search for the best feature looks at so many at a time.
+SCAN_BLOCK = 128
+SCAN_SLACK = 1e-9
+
 
 class Split(NamedTuple):
     """A test with its gain and the right child's sums; kind LEAF when no test gains enough."""
@@ -70,7 +74,6 @@ def best_categorical(
     node: npt.NDArray[np.float64],
     features: npt.NDArray[np.int32],
     sums: npt.NDArray[np.float64],
-    gains: npt.NDArray[np.float64],
     column_of: npt.NDArray[np.int32],
     rule: SplitRule,
     seed: np.uint64,
@@ -78,28 +81,45 @@ def best_categorical(
 ) -> Split:
     """Ties go to the lowest id.
 
-    node: (4,) its sums. features: those its rows touch. sums: (3, n_features) gradient, hessian
-    and count of each. gains: room for as many gains.
+    node: (4,) its sums. features: those its rows touch, rising. sums: (3, n_features) gradient,
+    hessian and count of each.
     """
     g = node[0] * rule.inverse_g
     h = node[1] * rule.inverse_h
     unsplit = g * g / (h + rule.penalty)
     right_g, right_h, right_n = sums
-    # No branches here: the compiler turns this loop, where growing spends its time, into vectors.
-    for i in range(len(features)):
-        gain = split_gain(
-            g, h, right_g[i] * rule.inverse_g, right_h[i] * rule.inverse_h, rule.penalty, unsplit
-        )
-        enough = right_n[i] >= rule.min_rows and node[2] - right_n[i] >= rule.min_rows
-        gains[i] = gain if enough else -np.inf
     top = best.gain
     where = -1
-    for i in range(len(features)):
-        gain = gains[i]
-        better = gain > top or (gain == top and where >= 0 and features[i] < features[where])
-        if better and may_test(rule, seed, column_of[features[i]]):
-            top = gain
-            where = i
+    for first in range(0, len(features), SCAN_BLOCK):
+        last = min(first + SCAN_BLOCK, len(features))
+        # Growing spends its time here: no branch and no division, so that the compiler makes
+        # vectors of it. The slack covers the rounding by which `split_gain` may differ. A block
+        # that shows a gain, perhaps of a feature with too few rows, is searched properly.
+        bar = (top + unsplit) * (1.0 - SCAN_SLACK)
+        hit = False
+        for i in range(first, last):
+            left_h = h - right_h[i] * rule.inverse_h + rule.penalty
+            own_h = right_h[i] * rule.inverse_h + rule.penalty
+            own_g = right_g[i] * rule.inverse_g
+            left_g = g - own_g
+            reached = own_g * own_g * left_h + left_g * left_g * own_h >= bar * (left_h * own_h)
+            hit |= reached
+        if not hit:
+            continue
+        for i in range(first, last):
+            if right_n[i] < rule.min_rows or node[2] - right_n[i] < rule.min_rows:
+                continue
+            gain = split_gain(
+                g,
+                h,
+                right_g[i] * rule.inverse_g,
+                right_h[i] * rule.inverse_h,
+                rule.penalty,
+                unsplit,
+            )
+            if gain > top and may_test(rule, seed, column_of[features[i]]):
+                top = gain
+                where = i
     if where < 0:
         return best
     return Split(
@@ -182,42 +202,35 @@ def best_context(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def partition_rows(
-    codes: npt.NDArray[np.int32],
+    columns: npt.NDArray[np.int32],
     numeric: npt.NDArray[np.uint8],
     slots: npt.NDArray[np.int32],
     split: Split,
     rows: npt.NDArray[np.int32],
-    row_sums: npt.NDArray[np.float64],
+    sums_at: npt.NDArray[np.int32],
 ) -> int:
-    """Reorder rows in place, keeping their order on each side; returns how many go left.
+    """Reorder rows in place, those that hold the test last; returns how many do not.
 
-    slots: (2,) the slots of `codes` that may hold the feature of a categorical test.
+    columns: (n_slots, n_rows) the codes, a slot after the other. slots: (2,) those that may hold
+    the feature of a categorical test. sums_at: (n,) where each row's sums are; moves with it.
     """
-    moved_rows = np.empty(len(rows), np.int32)
-    moved_sums = np.empty((len(rows), 4))
-    n_moved = 0
-    n_left = 0
-    last_slot = min(slots[1], codes.shape[1])
-    for i in range(len(rows)):
-        row = rows[i]
-        holds = False
-        if split.kind == CATEGORICAL:
-            for slot in range(slots[0], last_slot):
-                holds |= codes[row, slot] == split.feature
-        else:
-            holds = numeric[row, split.feature] > split.threshold
-        if holds:
-            moved_rows[n_moved] = row
-            for j in range(4):
-                moved_sums[n_moved, j] = row_sums[i, j]
-            n_moved += 1
-        else:
-            rows[n_left] = row
-            for j in range(4):
-                row_sums[n_left, j] = row_sums[i, j]
-            n_left += 1
-    rows[n_left:] = moved_rows[:n_moved]
-    row_sums[n_left:] = moved_sums[:n_moved]
+    holds = np.zeros(len(rows), np.bool_)
+    if split.kind == CATEGORICAL:
+        feature = np.int32(split.feature)
+        for slot in range(slots[0], min(slots[1], columns.shape[0])):
+            column = columns[slot]
+            for i in range(len(rows)):
+                holds[i] |= column[np.uint32(rows[i])] == feature
+    else:
+        for i in range(len(rows)):
+            holds[i] = numeric[rows[i], split.feature] > split.threshold
+    # Few rows hold most features: swap those with the last ones that do not, and leave the rest.
+    n_left = len(rows)
+    for i in range(len(rows) - 1, -1, -1):
+        if holds[i]:
+            n_left -= 1
+            rows[i], rows[n_left] = rows[n_left], rows[i]
+            sums_at[i], sums_at[n_left] = sums_at[n_left], sums_at[i]
     return n_left
 
 
@@ -230,31 +243,36 @@ def divide_contexts(
     context_first: npt.NDArray[np.int64],
     member: npt.NDArray[np.bool_],
     rows: npt.NDArray[np.int32],
+    sums_at: npt.NDArray[np.int32],
     row_sums: npt.NDArray[np.float64],
+    n_sums: int,
     right_rows: npt.NDArray[np.int32],
-    right_sums: npt.NDArray[np.float64],
+    right_at: npt.NDArray[np.int32],
 ) -> tuple[int, int]:
     """Split each row's sums by context: pairs in `member` (the right child's contexts) go right.
 
-    A row with contexts on both sides stays in `rows` and is copied to `right_rows`. Returns the
-    number of rows on the left (compacted in place) and on the right.
+    A row with contexts on both sides stays in `rows` and is copied to `right_rows`, with new sums
+    behind the n_sums there are. Returns the number of rows on the left (compacted in place) and on
+    the right.
     """
     n_left = 0
     n_right = 0
     for i in range(len(rows)):
         row = rows[i]
-        here = right_sums[n_right : n_right + 1]
+        at = sums_at[i]
+        here = row_sums[n_sums + n_right : n_sums + n_right + 1]
         here[:] = 0
         first = context_first[lags[row]]
         last = context_first[lags[row] + 1]
         add_row_contexts(pair_g, pair_h, scales, row, first, last, member, here)
-        n_kept = row_sums[i, 2] - here[0, 2]
-        if n_kept > 0:
+        if row_sums[at, 2] - here[0, 2] > 0:
             rows[n_left] = row
+            sums_at[n_left] = at
             for j in range(4):
-                row_sums[n_left, j] = row_sums[i, j] - here[0, j]
+                row_sums[at, j] -= here[0, j]
             n_left += 1
         if here[0, 2] > 0:
             right_rows[n_right] = row
+            right_at[n_right] = n_sums + n_right
             n_right += 1
     return n_left, n_right

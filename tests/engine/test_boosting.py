@@ -238,6 +238,7 @@ def test_gradient_step_of_the_joint_family_is_treecrf(order):
     lags = count_lags(data.offsets, order)
     table = TreeInput(
         data.codes,
+        np.ascontiguousarray(data.codes.T),
         data.numeric,
         int((training.columns.counts >= 2).sum()),
         training.columns.slot_range,

@@ -33,6 +33,7 @@ def random_problem(seed, n_rows=40, n_labels=2, order=0, n_numeric=0, newton=Tru
     lags = count_lags(np.arange(0, n_rows + 1, 5), order)
     data = TreeInput(
         codes,
+        np.ascontiguousarray(codes.T),
         rng.integers(0, 6, (n_rows, n_numeric)).astype(np.uint8),
         10,
         slot_range,
