@@ -21,7 +21,10 @@ LAYERS = {
     "engine": {"engine"},
     "models": {"engine", "models"},
     "estimators": {"engine", "models"},
+    "features": {"engine", "features"},
+    "pipeline": {"engine", "models", "features", "pipeline"},
 }
+WITHOUT_SPACY = ("engine", "models", "estimators")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -41,6 +44,13 @@ def test_estimator_loads_no_spacy_and_no_sklearn() -> None:
     loaded = loaded_after("from spacy_treecrf import BoostedCRF; BoostedCRF()")
     assert "numba" in loaded
     assert not loaded & {"spacy", "thinc", "sklearn", "pandas", "typer"}
+
+
+def test_blank_spacy_pipelines_load_no_numba() -> None:
+    """spaCy imports the factory of every installed plugin for any pipeline."""
+    loaded = loaded_after("import spacy; assert 'treecrf' in spacy.blank('en').factory_names")
+    assert "spacy_treecrf" in loaded
+    assert "numba" not in loaded
 
 
 def test_package_offers_the_estimator_and_nothing_it_does_not_have() -> None:
@@ -81,7 +91,7 @@ def test_only_the_engine_imports_numba_and_neither_it_nor_models_import_spacy() 
         roots = {name.partition(".")[0] for name in imports(module)}
         if layer != "engine":
             assert not roots & {"numba", "llvmlite"}, module
-        if layer in LAYERS:
+        if layer in WITHOUT_SPACY:
             assert not roots & {"spacy", "thinc"}, module
 
 

@@ -170,6 +170,12 @@ class Booster:
             n_labels,
         )
         self.n_annotated = max(1, int((data.labels != UNKNOWN_LABEL).sum()))
+        self._residuals_now: Residuals | None = None
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the training data now, per annotated row; what the next round needs is kept."""
+        return self._current().log_likelihood / self.n_annotated
 
     def boost(self, rounds: int, callback: Callback | None = None) -> Potentials:
         """Go on until `rounds` rounds are done in all; with held-out data, return the best ones."""
@@ -177,7 +183,7 @@ class Booster:
         patience = self.settings.patience
         best = self.potentials
         best_value = self._held_out_value(self._info(math.nan, began)) if self.held_out else 0.0
-        residuals = self._residuals()
+        residuals = self._current()
         if not math.isfinite(residuals.log_likelihood):
             raise ValueError(
                 f"treecrf: constraints={self.settings.constraints!r} forbid labels of the training "
@@ -185,7 +191,8 @@ class Booster:
             )
         while self.potentials.rounds < rounds:
             update = self._propose(residuals)
-            residuals = self._take(update, residuals)
+            self._residuals_now = None  # not those of these scores if this is interrupted
+            residuals = self._residuals_now = self._take(update, residuals)
             info = self._info(residuals.log_likelihood / self.n_annotated, began)
             if callback:
                 callback(info)
@@ -196,6 +203,11 @@ class Booster:
                 elif patience and self.potentials.rounds - best.rounds >= patience:
                     break
         return best if self.held_out else self.potentials
+
+    def _current(self) -> Residuals:
+        if self._residuals_now is None:
+            self._residuals_now = self._residuals()
+        return self._residuals_now
 
     def _residuals(self) -> Residuals:
         """Residuals for the next round, by the objective and the bound which that round uses."""

@@ -1,0 +1,94 @@
+"""Docs of one batch as one run of tokens, cut into sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from spacy.attrs import IDS  # type: ignore[import-not-found]
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+ATTR_IDS: dict[str, int] = IDS
+LOWER, NORM, ORTH = ATTR_IDS["LOWER"], ATTR_IDS["NORM"], ATTR_IDS["ORTH"]
+
+
+class Batch:
+    """The tokens of docs, one behind the other, and their attributes as arrays.
+
+    docs: Of one vocab.
+    offsets: Sequence s is tokens offsets[s]:offsets[s+1]; docs begin and end with a sequence.
+    attrs: spaCy's ids of the attributes that `array` can be asked for.
+    training: Whether the docs are training data, whose annotation gazetteers were learned from.
+    """
+
+    def __init__(
+        self,
+        docs: Sequence[Doc],
+        offsets: npt.NDArray[np.int64],
+        attrs: Sequence[int] = (),
+        training: bool = False,
+    ) -> None:
+        self.docs = docs
+        self.training = training
+        self.doc_offsets = np.zeros(len(docs) + 1, np.int64)
+        np.cumsum([len(doc) for doc in docs], out=self.doc_offsets[1:])
+        self.n_tokens = int(self.doc_offsets[-1])
+        self.offsets = _checked_offsets(offsets, self.n_tokens)
+        self.memo: dict[Any, Any] = {}  # what several sources need, worked out once
+        if docs and any(doc.vocab is not docs[0].vocab for doc in docs):
+            raise ValueError(
+                "treecrf: the docs of a batch have different vocabs; make them with one pipeline"
+            )
+        self._arrays = _arrays(docs, list(attrs))
+
+    @property
+    def vocab(self) -> Vocab:
+        return self.docs[0].vocab
+
+    def array(self, attr: int) -> npt.NDArray[np.uint64]:
+        """An attribute of every token. shape: (n_tokens,)"""
+        return self._arrays[attr]
+
+    def strings(self, keys: npt.NDArray[np.uint64]) -> list[str]:
+        """The strings of hashes."""
+        strings = self.vocab.strings
+        return [strings[key] for key in keys.tolist()]
+
+    def doc_of_sequence(self) -> npt.NDArray[np.int64]:
+        """Index of the doc that each sequence is in."""
+        return np.searchsorted(self.doc_offsets, self.offsets[:-1], side="right") - 1
+
+    def sequence_ends(self) -> npt.NDArray[np.int64]:
+        """Where the sequence of each token ends. shape: (n_tokens,)"""
+        return np.repeat(self.offsets[1:], np.diff(self.offsets))
+
+
+def doc_offsets(docs: Sequence[Doc]) -> npt.NDArray[np.int64]:
+    """Offsets that make a sequence of each doc."""
+    return np.cumsum([0, *(len(doc) for doc in docs)], dtype=np.int64)
+
+
+def _arrays(docs: Sequence[Doc], attrs: list[int | str]) -> dict[Any, npt.NDArray[np.uint64]]:
+    if not docs or not attrs:
+        return {attr: np.empty(0, np.uint64) for attr in attrs}
+    # one C call for each doc; a single attribute comes back as a vector
+    table = np.concatenate([doc.to_array(attrs) for doc in docs]).reshape(-1, len(attrs))
+    return {attr: np.ascontiguousarray(table[:, i]) for i, attr in enumerate(attrs)}
+
+
+def _checked_offsets(offsets: npt.NDArray[np.int64], n_tokens: int) -> npt.NDArray[np.int64]:
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    if (
+        offsets.ndim != 1
+        or len(offsets) == 0
+        or offsets[0] != 0
+        or offsets[-1] != n_tokens
+        or (offsets[1:] < offsets[:-1]).any()
+    ):
+        raise ValueError(
+            f"treecrf: offsets of sequences must rise from 0 to the {n_tokens} tokens of the docs"
+        )
+    return offsets

@@ -1,0 +1,127 @@
+"""Features of docs that have one token for each character."""
+
+import unicodedata
+
+import numpy as np
+import numpy.typing as npt
+from spacy.util import registry
+
+from spacy_treecrf.features.batch import ORTH, Batch
+from spacy_treecrf.features.extractor import Extractor
+from spacy_treecrf.features.settings import checked_lengths, checked_window
+from spacy_treecrf.features.source import Reading, Source, Window
+
+CLASSES = {"L": "letter", "M": "mark", "N": "digit", "P": "punct", "S": "symbol", "Z": "space"}
+VOWELS = frozenset("aeiouyæøœıаеиоуыэюяіαεηιουω")
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@registry.misc("spacy_treecrf.CharacterFeatures.v1")  # type: ignore[untyped-decorator]
+def create_character_features(
+    window: list[int] = list(range(-6, 7)),  # noqa: B006
+    class_window: list[int] = [-2, -1, 0, 1, 2],  # noqa: B006
+    ngrams: list[int] = [2, 3],  # noqa: B006
+    ngram_window: list[int] = [-3, -2, -1, 0, 1, 2, 3],  # noqa: B006
+    lower: bool = True,
+) -> Extractor:
+    """Features for the tokens of `spacy_treecrf.CharacterTokenizer.v1`.
+
+    window: Offsets at which single characters are seen.
+    class_window: Offsets of their class: vowel, consonant, digit, punct, space, ... and upper case.
+    ngrams: Lengths of the character sequences to look at; [] for none.
+    ngram_window: They lie within these offsets.
+    lower: See characters in lower case; their class tells upper case.
+    """
+    sources: list[Source] = [
+        CharacterSource(
+            checked_window("window", window),
+            checked_window("class_window", class_window, True),
+            lower,
+        )
+    ]
+    around = checked_window("ngram_window", ngram_window)
+    for n in checked_lengths("ngrams", ngrams, 2, 16):
+        inside = tuple(o for o in range(min(around), max(around) - n + 2))
+        if not inside:
+            raise ValueError(
+                f"treecrf: setting 'ngrams' has {n}, and no {n} characters fit into "
+                f"ngram_window = {ngram_window}; widen it"
+            )
+        sources.append(NgramSource(n, inside, lower))
+    return Extractor(sources)
+
+
+class CharacterSource(Source):
+    """The character of a token, its class, and whether it is upper case."""
+
+    name = "characters"
+    attrs = (ORTH,)
+
+    def __init__(self, window: Window, class_window: Window, lower: bool) -> None:
+        self.windows = {"char": window, "class": class_window, "upper": class_window}
+        self.lower = lower
+
+    def window_of(self, column: str) -> Window | None:
+        return self.windows.get(column)
+
+    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        return batch.array(ORTH)
+
+    def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
+        texts = batch.strings(batch.array(ORTH)[positions])
+        return Reading(
+            {
+                "char": [text.lower() if self.lower else text for text in texts],
+                "class": [class_of(text) for text in texts],
+                "upper": ["True" if text.isupper() else None for text in texts],
+            }
+        )
+
+
+class NgramSource(Source):
+    """The n characters from a token on; absent where the sequence ends before."""
+
+    attrs = (ORTH,)
+
+    def __init__(self, n: int, window: Window, lower: bool) -> None:
+        self.n = n
+        self.name = self.column = f"chars{n}"
+        self.window = window
+        self.lower = lower
+
+    def window_of(self, column: str) -> Window | None:
+        return self.window if column == self.column else None
+
+    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        orth = batch.array(ORTH)
+        keys = np.zeros(batch.n_tokens, np.uint64)
+        whole = self._whole(batch)
+        for i in range(self.n):
+            # scramble, then add: the order of the characters matters
+            keys ^= keys >> np.uint64(29)
+            keys *= _MIX
+            keys[: max(len(orth) - i, 0)] += orth[i:]
+        keys[~whole] = 0
+        return keys
+
+    def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
+        orth = batch.array(ORTH)
+        whole = self._whole(batch)[positions].tolist()
+        texts: list[str | None] = []
+        for position, is_whole in zip(positions.tolist(), whole, strict=True):
+            text = "".join(batch.strings(orth[position : position + self.n])) if is_whole else None
+            texts.append(text.lower() if text and self.lower else text)
+        return Reading({self.column: texts})
+
+    def _whole(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Whether the n characters are all in the token's sequence."""
+        return np.arange(batch.n_tokens) + self.n <= batch.sequence_ends()
+
+
+def class_of(text: str) -> str:
+    """The class of a character (of a longer token, that of its first)."""
+    kind = CLASSES.get(unicodedata.category(text[0])[0], "other") if text else "other"
+    if kind == "letter":
+        base = unicodedata.normalize("NFD", text[0].lower())[0]
+        return "vowel" if base in VOWELS else "consonant"
+    return "space" if text.isspace() else kind

@@ -1,0 +1,100 @@
+"""Brown clusters of words: a table that is read once, at training, and then kept by the model.
+
+spaCy reads such tables from the package spacy-lookups-data, in a few seconds. A model must give
+words that training never saw their cluster on machines that do not have that package, so the
+words that have a cluster are part of the model, by hash: 12 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from spacy.strings import get_string_id
+from spacy.util import load_language_data, registry
+from spacy.vocab import Vocab
+
+from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.features.source import Texts, Window
+
+TABLE = "lexeme_cluster"
+
+
+class Clusters:
+    """Prefixes of the bit paths of words; of a word that has none, that of its lower-case form.
+
+    lengths: of the prefixes, 0 for the whole path.
+    """
+
+    def __init__(self, lengths: Sequence[int], window: Window) -> None:
+        self.columns = {f"cluster{n}" if n else "cluster": n for n in lengths}
+        self.window = window
+        self.words: npt.NDArray[np.uint64] | None = None  # hashes, rising
+        self.paths = np.empty(0, np.uint32)  # bits from the lowest up to the highest that is set
+
+    def window_of(self, column: str) -> Window | None:
+        return self.window if column in self.columns else None
+
+    def check(self, vocab: Vocab) -> None:
+        if self.words is None:
+            self.words, self.paths = _load(vocab)
+
+    def read(self, keys: npt.NDArray[np.uint64], lowers: list[str]) -> dict[str, Texts]:
+        lower_keys = np.array([get_string_id(lower) for lower in lowers], np.uint64)
+        own = self._find(keys)
+        paths = np.where(own > 0, own, self._find(lower_keys))
+        bits = [bin(path)[:1:-1] for path in paths.tolist()]
+        return {
+            column: [path[:n] if path != "0" else None for path in bits]
+            for column, n in ((column, n or None) for column, n in self.columns.items())
+        }
+
+    def _find(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+        """The paths of words; 0 for none."""
+        if self.words is None:
+            raise ValueError(
+                "treecrf: the cluster table is not loaded; initialize the pipeline, or load a "
+                "trained one"
+            )
+        if not len(self.words):
+            return np.zeros(len(keys), np.uint32)
+        at = np.minimum(np.searchsorted(self.words, keys), len(self.words) - 1)
+        return np.where(self.words[at] == keys, self.paths[at], np.uint32(0))
+
+    def to_state(self) -> dict[str, Any]:
+        words = self.words if self.words is not None else np.empty(0, np.uint64)
+        return {"loaded": self.words is not None, "words": words, "paths": self.paths}
+
+    def from_state(self, fields: Fields) -> None:
+        loaded = fields.boolean("loaded")
+        words = fields.array("words", np.uint64, (None,))
+        paths = fields.array("paths", np.uint32, (len(words),), low=1)
+        if (words[1:] <= words[:-1]).any():
+            fields.fail("words", "rising values", "others")
+        self.words, self.paths = (words if loaded else None), paths
+
+
+def _load(vocab: Vocab) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+    table: dict[Any, Any]
+    if vocab.lookups.has_table(TABLE):
+        table = dict(vocab.lookups.get_table(TABLE))
+    else:
+        language = vocab.lang or ""
+        # not load_lookups: its Table of a million words takes longer than reading the file
+        paths = registry.lookups.get(language) if language in registry.lookups else {}
+        if TABLE not in paths:
+            raise ValueError(
+                f"treecrf: setting 'clusters' needs the table {TABLE!r} for the language "
+                f"{language!r}, which is not there; pip install spacy-lookups-data (it has the "
+                f"table for de, en and es), add it to [initialize.lookups], or set clusters = []"
+            )
+        table = load_language_data(paths[TABLE])  # type: ignore[assignment]
+    found = {get_string_id(word): int(path) for word, path in table.items() if path}
+    if any(not 0 < path < 2**32 for path in found.values()):
+        raise ValueError(f"treecrf: the table {TABLE!r} holds values that are no cluster paths")
+    words = np.fromiter(found.keys(), np.uint64, len(found))
+    paths_of = np.fromiter(found.values(), np.uint32, len(found))
+    order = np.argsort(words)
+    return words[order], paths_of[order]

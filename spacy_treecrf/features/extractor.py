@@ -1,0 +1,216 @@
+"""Docs in, arrays of feature ids and bins out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_treecrf.engine.binning import MAX_BINS
+from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.features.batch import Batch
+from spacy_treecrf.features.layout import SourceTable, tables_of
+from spacy_treecrf.features.source import Entities, Source
+
+if TYPE_CHECKING:
+    from spacy_treecrf.engine.keys import KeyTable
+
+Encoded = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
+
+MAX_CACHED_ROWS = 2**20
+MAX_CACHED_BYTES = 2**27
+
+
+class FeatureExtractor(Protocol):
+    """What a pipe asks of its features. Order of calls: check, learn, fit once; then encode.
+
+    After `from_state`, only `encode`.
+    """
+
+    reads_annotations: bool  # set by other pipes, thus different from epoch to epoch
+
+    def check(self, vocab: Vocab) -> None:
+        """Load tables that the config asks for; a ValueError says what is missing."""
+
+    def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
+        """Learn from annotation: (start, end, label) of the entities of each training doc."""
+
+    def fit(
+        self,
+        docs: Sequence[Doc],
+        offsets: npt.NDArray[np.int64],
+        *,
+        min_count: int,
+        max_bins: int,
+        training: bool = True,
+    ) -> Columns:
+        """The features of the training data."""
+        ...
+
+    def encode(
+        self,
+        docs: Sequence[Doc],
+        offsets: npt.NDArray[np.int64],
+        columns: Columns,
+        *,
+        training: bool = False,
+    ) -> Encoded:
+        """Feature ids (n_tokens, n_slots) and bins (n_tokens, n_numeric) of docs.
+
+        training: The docs are those of `learn`; they do not see what they alone have taught.
+        """
+        ...
+
+    def to_state(self) -> dict[str, Any]:
+        """What was loaded and learned: texts, numbers, lists and arrays."""
+        ...
+
+    def from_state(self, state: dict[str, Any]) -> None:
+        """Take over such a state, every field checked."""
+
+
+class Extractor:
+    """Features of several sources, side by side.
+
+    What a key means is worked out once and kept as a row of ids, as long as vocab, columns and
+    everything learned stay the same.
+
+    bins_of: by the name of a source, a lower limit for the bins of its numeric columns.
+    """
+
+    def __init__(self, sources: Sequence[Source], bins_of: dict[str, int] | None = None) -> None:
+        self.sources = list(sources)
+        self.bins_of = bins_of or {}
+        self.reads_annotations = any(source.reads_annotations for source in self.sources)
+        self._attrs = sorted({attr for source in self.sources for attr in source.attrs})
+        self._cache: _Cache | None = None
+
+    def check(self, vocab: Vocab) -> None:
+        for source in self.sources:
+            source.check(vocab)
+
+    def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
+        self._cache = None
+        for source in self.sources:
+            source.learn(docs, entities)
+
+    def fit(
+        self,
+        docs: Sequence[Doc],
+        offsets: npt.NDArray[np.int64],
+        *,
+        min_count: int,
+        max_bins: int,
+        training: bool = True,
+    ) -> Columns:
+        from spacy_treecrf.features.fitting import fit_columns
+
+        if min_count < 1:
+            raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
+        if not 2 <= max_bins <= MAX_BINS:
+            raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
+        self._cache = None
+        batch = Batch(docs, offsets, self._attrs, training)
+        if docs:
+            self.check(batch.vocab)
+        return fit_columns(batch, self.sources, self.bins_of, min_count, max_bins)
+
+    def encode(
+        self,
+        docs: Sequence[Doc],
+        offsets: npt.NDArray[np.int64],
+        columns: Columns,
+        *,
+        training: bool = False,
+    ) -> Encoded:
+        batch = Batch(docs, offsets, self._attrs, training)
+        codes = np.empty((batch.n_tokens, len(columns.slot_keys)), np.int32)
+        numeric = np.empty((batch.n_tokens, len(columns.numeric_names)), np.uint8)
+        if batch.n_tokens:
+            try:
+                cache = self._cache_of(batch.vocab, columns)
+                for cached in cache.sources:
+                    cached.write(batch, codes, numeric)
+            except BaseException:
+                self._cache = None  # it may have keys without rows
+                raise
+        return codes, numeric
+
+    def to_state(self) -> dict[str, Any]:
+        states = {source.name: source.to_state() for source in self.sources}
+        return {name: state for name, state in states.items() if state}
+
+    def from_state(self, state: dict[str, Any]) -> None:
+        self._cache = None
+        fields = Fields(state, path="features")
+        for source in self.sources:
+            if source.to_state():  # it has one at all
+                source.from_state(fields.fields(source.name))
+        fields.done()
+
+    def _cache_of(self, vocab: Vocab, columns: Columns) -> _Cache:
+        stamps = [source.stamp(vocab) for source in self.sources]
+        cache = self._cache
+        if (
+            cache is None
+            or cache.vocab is not vocab
+            or cache.columns is not columns
+            or cache.stamps != stamps
+        ):
+            cache = self._cache = _Cache(vocab, columns, stamps, self.sources)
+        return cache
+
+
+class _Cache:
+    """Rows of all sources for one vocab and one model."""
+
+    def __init__(
+        self, vocab: Vocab, columns: Columns, stamps: list[Any], sources: Sequence[Source]
+    ) -> None:
+        self.vocab = vocab
+        self.columns = columns
+        self.stamps = stamps
+        tables = tables_of(columns, sources)
+        self.sources = [
+            _CachedSource(source, table)
+            for source, table in zip(sources, tables, strict=True)
+            if table.row_bytes
+        ]
+
+
+class _CachedSource:
+    """A source, the rows its keys have got, and the ids in these rows."""
+
+    def __init__(self, source: Source, table: SourceTable) -> None:
+        self.source = source
+        self.table = table
+        self.max_rows = min(MAX_CACHED_ROWS, MAX_CACHED_BYTES // table.row_bytes)
+        self._keys: KeyTable | None = None
+
+    def write(
+        self, batch: Batch, codes: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
+    ) -> None:
+        """Fill in the slots of this source."""
+        self.table.gather(self._rows(batch), batch.offsets, codes, numeric)
+
+    def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
+        from spacy_treecrf.engine.keys import KeyTable
+
+        source = self.source
+        if not source.cached:
+            positions = np.arange(batch.n_tokens)
+            self.table.add(1, batch.n_tokens, source.read(batch, positions))
+            return np.arange(1, batch.n_tokens + 1, dtype=np.int32)
+        if self._keys is None or len(self._keys) > self.max_rows:
+            self._keys = KeyTable(first_row=1)
+            self.table.clear()
+        rows, new = self._keys.rows_of(source.keys(batch))
+        if len(new):
+            first = self._keys.next_row - len(new)
+            self.table.add(first, len(new), source.read(batch, new))
+        return rows

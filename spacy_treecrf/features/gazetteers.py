@@ -1,0 +1,261 @@
+"""Lists of phrases: given by the user, or the entities of the training data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from spacy.strings import get_string_id
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.features.batch import ORTH, Batch
+from spacy_treecrf.features.source import Entities, Reading, Source, Texts, Window, column_name
+from spacy_treecrf.features.words import WordTable
+
+LISTED, LEARNED = "gazetteer.", "entities."
+MAX_WORD_PIECES = 12  # a token of more pieces is in no phrase
+MANY_WORDS = 2**18
+NOBODY = 0
+PLACES = (None, "B", "I", "L", "U")  # by the numbers of engine.phrases
+_PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
+_LIST_KEY = 0x9E3779B97F4A7C15
+
+Pieces = tuple[str, ...]
+
+
+def pieces_of(text: str) -> Pieces:
+    """Runs of letters, runs of digits, and other characters one by one; in lower case."""
+    return tuple(_PIECE.findall(text.lower()))
+
+
+class Trie(NamedTuple):
+    """All phrases by their pieces, as engine.phrases wants them."""
+
+    piece_ids: dict[str, int]
+    edges: npt.NDArray[np.uint64]
+    edge_node: npt.NDArray[np.int32]
+    entry_first: npt.NDArray[np.int64]
+    entry_list: npt.NDArray[np.int32]
+    entry_owner: npt.NDArray[np.uint64]
+
+
+class GazetteerSource(Source):
+    """A column for each list: is the token the first (B), inside (I), last (L) or only (U) one of
+    a phrase. Case and the way a tokenizer cuts words do not matter.
+
+    A phrase learned from the entities of one training document alone has that document as its
+    owner. In training, the owner does not see it: otherwise the model would learn that every
+    entity is in the list, which is not so for new documents.
+
+    lists: by name, phrases or the path of a text file with a phrase in each line.
+    """
+
+    name = "gazetteers"
+    attrs = (ORTH,)
+
+    def __init__(
+        self, lists: dict[str, list[str] | Path], from_entities: bool, window: Window
+    ) -> None:
+        self.listed = lists
+        self.from_entities = from_entities
+        self.window = window
+        self.columns: list[str] = []
+        self._phrases: dict[tuple[str, Pieces], int] = {}  # (column, phrase) -> owner
+        self._is_loaded = not lists
+        self._version = 0  # counts changes of the phrases
+        self._trie: Trie | None = None
+        self._words = WordTable(MAX_WORD_PIECES, np.int32)
+
+    def window_of(self, column: str) -> Window | None:
+        if not self._is_loaded:
+            raise ValueError(
+                "treecrf: the gazetteers are not loaded; initialize the pipeline, or load a "
+                "trained one"
+            )
+        return self.window if column in self.columns else None
+
+    def check(self, vocab: Vocab) -> None:
+        if not self._is_loaded:
+            for name, phrases in self.listed.items():
+                column = LISTED + column_name(name)
+                for phrase in _read_lines(name, phrases) if isinstance(phrases, Path) else phrases:
+                    if pieces := pieces_of(phrase):
+                        self._phrases[column, pieces] = NOBODY
+            self._is_loaded = True
+            self._changed()
+
+    def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
+        if not self.from_entities:
+            return
+        if entities is None:
+            raise ValueError(
+                "treecrf: setting 'gazetteer_from_entities' needs annotated entities or spans, "
+                "and this task has none; set it to false"
+            )
+        learned: dict[tuple[str, Pieces], int] = {}
+        for doc, spans in zip(docs, entities, strict=True):
+            owner = owner_of(doc) if spans else NOBODY
+            for start, end, label in spans:
+                phrase = LEARNED + column_name(label), pieces_of(doc[start:end].text)
+                if phrase[1] and learned.setdefault(phrase, owner) != owner:
+                    learned[phrase] = NOBODY
+        self._phrases = {
+            **{key: owner for key, owner in self._phrases.items() if key[0].startswith(LISTED)},
+            **learned,
+        }
+        self._changed()
+
+    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        places = self._places(batch)
+        factors = np.array([pow(_LIST_KEY, i, 2**64) for i in range(len(self.columns))], np.uint64)
+        # a row of places as one number; tokens in no phrase have 0
+        keys: npt.NDArray[np.uint64] = (places * factors).sum(axis=1, dtype=np.uint64)
+        return keys
+
+    def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
+        places = self._places(batch)[positions]
+        columns: dict[str, Texts] = {
+            column: [PLACES[p] for p in places[:, i].tolist()]
+            for i, column in enumerate(self.columns)
+        }
+        return Reading(columns)
+
+    def stamp(self, vocab: Vocab) -> Any:
+        return self._version
+
+    def _places(self, batch: Batch) -> npt.NDArray[np.uint8]:
+        """Indices of PLACES. shape: (n_tokens, n_lists)"""
+        if self not in batch.memo:
+            batch.memo[self] = self._match(batch)
+        places: npt.NDArray[np.uint8] = batch.memo[self]
+        return places
+
+    def _match(self, batch: Batch) -> npt.NDArray[np.uint8]:
+        from spacy_treecrf.engine.phrases import match_phrases
+
+        trie = self._compiled()
+        places = np.zeros((batch.n_tokens, len(self.columns)), np.uint8)
+        if not self.columns:
+            return places
+        if len(self._words) > MANY_WORDS:
+            self._words = WordTable(MAX_WORD_PIECES, np.int32)
+        words = self._words.rows(
+            batch.array(ORTH), lambda new: _piece_rows(batch.strings(new), trie.piece_ids)
+        )
+        owners = np.zeros(len(batch.offsets) - 1, np.uint64)
+        if batch.training and self.from_entities:
+            of_docs = np.array([owner_of(doc) for doc in batch.docs], np.uint64)
+            filled = np.diff(batch.offsets) > 0
+            owners[filled] = of_docs[batch.doc_of_sequence()[filled]]
+        match_phrases(words, batch.offsets, owners, self._words.table, *trie[1:], places)
+        return places
+
+    def _changed(self) -> None:
+        self.columns = sorted({column for column, _ in self._phrases})
+        self._version += 1
+        self._trie = None
+        self._words = WordTable(MAX_WORD_PIECES, np.int32)
+
+    def _compiled(self) -> Trie:
+        if self._trie is None:
+            self._trie = _trie(self._phrases, self.columns)
+        return self._trie
+
+    def to_state(self) -> dict[str, Any]:
+        piece_ids: dict[str, int] = {}
+        column_ids = {column: i for i, column in enumerate(self.columns)}
+        flat = [
+            piece_ids.setdefault(piece, len(piece_ids))
+            for _, phrase in self._phrases
+            for piece in phrase
+        ]
+        lengths = [len(phrase) for _, phrase in self._phrases]
+        return {
+            "loaded": self._is_loaded,
+            "lists": list(self.columns),
+            "pieces": list(piece_ids),
+            "phrase_pieces": np.array(flat, np.int32),
+            "phrase_lengths": np.array(lengths, np.int32),
+            "phrase_list": np.array([column_ids[c] for c, _ in self._phrases], np.int32),
+            "phrase_owner": np.array(list(self._phrases.values()), np.uint64),
+        }
+
+    def from_state(self, fields: Fields) -> None:
+        loaded = fields.boolean("loaded")
+        lists = fields.strings("lists", unique=True)
+        pieces = fields.strings("pieces", unique=True)
+        flat = fields.array("phrase_pieces", np.int32, (None,), 0, len(pieces) - 1).tolist()
+        lengths = fields.array("phrase_lengths", np.int32, (None,), 1)
+        n_phrases = len(lengths)
+        which = fields.array("phrase_list", np.int32, (n_phrases,), 0, len(lists) - 1).tolist()
+        owners = fields.array("phrase_owner", np.uint64, (n_phrases,)).tolist()
+        ends = np.cumsum(lengths, dtype=np.int64).tolist()
+        if (ends[-1] if ends else 0) != len(flat):
+            fields.fail("phrase_lengths", f"a sum of {len(flat)}", "another")
+        phrases: dict[tuple[str, Pieces], int] = {}
+        for i, end in enumerate(ends):
+            phrase = tuple(pieces[p] for p in flat[end - lengths[i] : end])
+            phrases[lists[which[i]], phrase] = owners[i]
+        self._phrases, self._is_loaded = phrases, loaded
+        self._changed()
+
+
+def owner_of(doc: Doc) -> int:
+    """What a training document is known by, whichever copy of it: its text."""
+    return get_string_id(doc.text)
+
+
+def _piece_rows(texts: Iterable[str], piece_ids: dict[str, int]) -> npt.NDArray[np.int32]:
+    from spacy_treecrf.engine.phrases import NO_PIECE, UNKNOWN_PIECE
+
+    found = [pieces_of(text) for text in texts]
+    rows = np.full((len(found), MAX_WORD_PIECES), NO_PIECE, np.int32)
+    for row, pieces in zip(rows, found, strict=True):
+        if len(pieces) > MAX_WORD_PIECES:
+            row[0] = UNKNOWN_PIECE
+        else:
+            row[: len(pieces)] = [piece_ids.get(piece, UNKNOWN_PIECE) for piece in pieces]
+    return rows
+
+
+def _trie(phrases: dict[tuple[str, Pieces], int], columns: list[str]) -> Trie:
+    from spacy_treecrf.engine.keys import KeyTable
+
+    piece_ids: dict[str, int] = {}
+    nodes: dict[int, int] = {}  # (node << 32) + piece -> node, numbered as KeyTable does
+    column_ids = {column: i for i, column in enumerate(columns)}
+    entries = []
+    for (column, phrase), owner in phrases.items():
+        node = 0
+        for piece in phrase:
+            edge = (node << 32) + piece_ids.setdefault(piece, len(piece_ids))
+            node = nodes.setdefault(edge, len(nodes) + 1)
+        entries.append((node, column_ids[column], owner))
+    entries.sort()
+    edges = KeyTable(first_row=1)
+    edges.rows_of(np.array(list(nodes), np.uint64))
+    at_node = np.bincount([node for node, _, _ in entries], minlength=len(nodes) + 1)
+    return Trie(
+        piece_ids=piece_ids,
+        edges=edges.keys,
+        edge_node=edges.rows,
+        entry_first=np.concatenate([[0], np.cumsum(at_node)]).astype(np.int64),
+        entry_list=np.array([which for _, which, _ in entries], np.int32),
+        entry_owner=np.array([owner for _, _, owner in entries], np.uint64),
+    )
+
+
+def _read_lines(name: str, path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"treecrf: setting 'gazetteers' names the file {path} for {name!r}, which cannot be "
+            f"read as UTF-8 text, a phrase in each line: {error}"
+        ) from error

@@ -1,0 +1,172 @@
+"""Where each base column of a source, at each offset, has its slot in codes and numeric."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
+from spacy_treecrf.features.source import Reading, Source
+from spacy_treecrf.features.words import grown
+
+EDGE = "<edge>"  # value of a position outside of the sequence
+_SLOT_NAME = re.compile(r"(.+)\[(-?\d+)\]", re.DOTALL)
+
+
+def slot_name(column: str, offset: int) -> str:
+    return f"{column}[{offset}]"
+
+
+class Runs:
+    """Runs of slots that take neighbouring cells of a row, all at one offset."""
+
+    def __init__(self) -> None:
+        self._runs: list[list[int]] = []  # offset, first cell, past the last cell, first slot
+        self.width = 0
+
+    def add(self, offset: int, slot: int) -> int:
+        """A new cell for this slot; runs grow while slots and offsets go on."""
+        cell = self.width
+        self.width += 1
+        if self._runs:
+            last = self._runs[-1]
+            if last[0] == offset and last[3] + last[2] - last[1] == slot:
+                last[2] += 1
+                return cell
+        self._runs.append([offset, cell, cell + 1, slot])
+        return cell
+
+    def arrays(self) -> tuple[npt.NDArray[np.int64], ...]:
+        table = np.array(self._runs, np.int64).reshape(-1, 4)
+        return tuple(np.ascontiguousarray(table[:, i]) for i in range(4))
+
+
+@dataclass
+class TextColumn:
+    """Feature ids of a base column: by value, then by cell (offset)."""
+
+    cells: list[int] = field(default_factory=list)
+    index: dict[str | None, int] = field(default_factory=dict)  # of a value, from 1; 0 is unknown
+    found: list[tuple[int, int, int]] = field(default_factory=list)  # value, which cell, id
+    ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0), np.int32))
+
+    def freeze(self) -> None:
+        self.ids = np.full((len(self.index) + 1, len(self.cells)), ABSENT, np.int32)
+        if self.found:
+            value, which, feature = np.array(self.found, np.int64).T
+            self.ids[value, which] = feature
+        self.found = []
+
+
+class SourceTable:
+    """Rows of feature ids and bins, one for each key of a source; row 0 is that of the edge."""
+
+    def __init__(self) -> None:
+        self.code_runs = Runs()
+        self.bin_runs = Runs()
+        self.texts: dict[str, TextColumn] = {}
+        self.numbers: dict[str, tuple[list[int], npt.NDArray[np.float64]]] = {}  # cells, edges
+        self.codes: npt.NDArray[np.int32] = np.empty((0, 0), np.int32)
+        self.bins: npt.NDArray[np.uint8] = np.empty((0, 0), np.uint8)
+        self.runs: tuple[tuple[npt.NDArray[np.int64], ...], ...] = ()
+
+    @property
+    def row_bytes(self) -> int:
+        return 4 * self.code_runs.width + self.bin_runs.width
+
+    def freeze(self) -> None:
+        """Ready for rows."""
+        for column in self.texts.values():
+            column.freeze()
+        self.runs = self.code_runs.arrays(), self.bin_runs.arrays()
+        self.clear()
+
+    def clear(self) -> None:
+        """Only the row of the edge."""
+        self.codes = np.full((1, self.code_runs.width), ABSENT, np.int32)
+        self.bins = np.full((1, self.bin_runs.width), MISSING_BIN, np.uint8)
+        for column in self.texts.values():
+            self.codes[0, column.cells] = column.ids[column.index.get(EDGE, 0)]
+
+    def add(self, first: int, n_rows: int, reading: Reading) -> None:
+        """Fill rows from `first` on."""
+        self.codes = grown(self.codes, first + n_rows)
+        self.bins = grown(self.bins, first + n_rows)
+        codes = np.full((n_rows, self.codes.shape[1]), ABSENT, np.int32)
+        for name, column in self.texts.items():
+            if name in reading.texts:
+                get = column.index.get
+                values = [get(text, 0) for text in reading.texts[name]]
+                codes[:, column.cells] = column.ids[values]
+        bins = np.full((n_rows, self.bins.shape[1]), MISSING_BIN, np.uint8)
+        for name, (cells, edges) in self.numbers.items():
+            if name in reading.numbers:
+                numbers = reading.numbers[name]
+                found = 1 + np.searchsorted(edges, numbers, side="left")
+                found[np.isnan(numbers)] = MISSING_BIN
+                bins[:, cells] = found[:, None]
+        self.codes[first : first + n_rows] = codes
+        self.bins[first : first + n_rows] = bins
+
+    def gather(
+        self,
+        rows: npt.NDArray[np.int32],
+        offsets: npt.NDArray[np.int64],
+        codes: npt.NDArray[np.int32],
+        numeric: npt.NDArray[np.uint8],
+    ) -> None:
+        """Write the slots of this source for tokens whose rows are given."""
+        from spacy_treecrf.engine.windows import gather
+
+        code_runs, bin_runs = self.runs
+        if self.codes.shape[1]:
+            gather(rows, offsets, self.codes, *code_runs, codes)
+        if self.bins.shape[1]:
+            gather(rows, offsets, self.bins, *bin_runs, numeric)
+
+
+def tables_of(columns: Columns, sources: Sequence[Source]) -> list[SourceTable]:
+    """Empty tables for the sources, with the ids that `columns` gives."""
+    tables = [SourceTable() for _ in sources]
+    homes: list[tuple[TextColumn, int, int]] = []  # of slots: column, which cell, name's length
+    for slot, key in enumerate(columns.slot_keys):
+        s, name, offset = _place(key, sources)
+        column = tables[s].texts.setdefault(name, TextColumn())
+        homes.append((column, len(column.cells), len(key) + 1))
+        column.cells.append(tables[s].code_runs.add(offset, slot))
+    slots = columns.slot_range[:, 0].tolist()
+    for feature, (name, slot) in enumerate(zip(columns.feature_names, slots, strict=True)):
+        if slot >= len(homes):
+            raise _foreign(name)
+        column, which, cut = homes[slot]
+        value = column.index.setdefault(name[cut:], len(column.index) + 1)
+        column.found.append((value, which, feature))
+    for slot, (key, edges) in enumerate(zip(columns.numeric_names, columns.bin_edges, strict=True)):
+        s, name, offset = _place(key, sources)
+        cells, _ = tables[s].numbers.setdefault(name, ([], edges))
+        cells.append(tables[s].bin_runs.add(offset, slot))
+    for table in tables:
+        table.freeze()
+    return tables
+
+
+def _place(key: str, sources: Sequence[Source]) -> tuple[int, str, int]:
+    """Source, base column and offset of a slot."""
+    if match := _SLOT_NAME.fullmatch(key):
+        name, offset = match[1], int(match[2])
+        for s, source in enumerate(sources):
+            if offset in (source.window_of(name) or ()):
+                return s, name, offset
+    raise _foreign(key)
+
+
+def _foreign(name: str) -> ValueError:
+    return ValueError(
+        f"treecrf: the model knows features {name!r}, which the features block of the config does "
+        "not make; use the config that the model was trained with, or train again"
+    )

@@ -1,0 +1,174 @@
+"""What a word form says by itself: attributes, affixes, regular expressions, clusters, vectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from spacy.lexeme import Lexeme
+from spacy.vocab import Vocab
+
+from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.features.batch import ORTH, Batch
+from spacy_treecrf.features.clusters import Clusters
+from spacy_treecrf.features.source import Reading, Source, Texts, Window
+from spacy_treecrf.features.vectors import Vectors
+
+PRESENT = "True"  # value of a flag that holds; one that does not is absent
+TEXT_ATTRS = ("ORTH", "LOWER", "SHAPE", "PREFIX", "SUFFIX", "LANG")
+FLAG_ATTRS = (
+    "IS_ALPHA",
+    "IS_ASCII",
+    "IS_BRACKET",
+    "IS_CURRENCY",
+    "IS_DIGIT",
+    "IS_LEFT_PUNCT",
+    "IS_LOWER",
+    "IS_OOV",
+    "IS_PUNCT",
+    "IS_QUOTE",
+    "IS_RIGHT_PUNCT",
+    "IS_SPACE",
+    "IS_STOP",
+    "IS_TITLE",
+    "IS_UPPER",
+    "LIKE_EMAIL",
+    "LIKE_NUM",
+    "LIKE_URL",
+)
+LEXEME_ATTRS = (*TEXT_ATTRS, *FLAG_ATTRS, "LENGTH")
+
+
+class LexemeSource(Source):
+    """Columns that depend on the text of a token alone."""
+
+    name = "lexemes"
+    attrs = (ORTH,)
+
+    def __init__(
+        self,
+        attrs: dict[str, Window],
+        prefixes: Sequence[int] = (),
+        suffixes: Sequence[int] = (),
+        affix_window: Window = (0,),
+        patterns: dict[str, re.Pattern[str]] | None = None,
+        pattern_window: Window = (0,),
+        clusters: Clusters | None = None,
+        vectors: Vectors | None = None,
+    ) -> None:
+        self.clusters = clusters
+        self.vectors = vectors
+        self.windows: dict[str, Window] = {}
+        self._of_lexeme: dict[str, Callable[[Lexeme], str | None]] = {}
+        self._of_text: dict[str, Callable[[str], str | None]] = {}
+        self._of_lower: dict[str, Callable[[str], str | None]] = {}
+        for attr, window in attrs.items():
+            column = attr.lower()
+            self.windows[column] = window
+            if attr == "ORTH":
+                self._of_text[column] = str
+            elif attr == "LOWER":
+                self._of_lower[column] = str
+            else:
+                self._of_lexeme[column] = _lexeme_reader(attr)
+        for n in prefixes:
+            self.windows[f"prefix{n}"] = affix_window
+            self._of_lower[f"prefix{n}"] = _prefix(n)
+        for n in suffixes:
+            self.windows[f"suffix{n}"] = affix_window
+            self._of_lower[f"suffix{n}"] = _suffix(n)
+        for name, pattern in (patterns or {}).items():
+            self.windows[f"pattern.{name}"] = pattern_window
+            self._of_text[f"pattern.{name}"] = _flag(pattern)
+
+    def window_of(self, column: str) -> Window | None:
+        window = self.windows.get(column)
+        if window is None and self.clusters is not None:
+            window = self.clusters.window_of(column)
+        if window is None and self.vectors is not None:
+            window = self.vectors.window_of(column)
+        return window
+
+    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        return batch.array(ORTH)
+
+    def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
+        keys = batch.array(ORTH)[positions]
+        texts = batch.strings(keys)
+        lowers = [text.lower() for text in texts]
+        columns: dict[str, Texts] = {}
+        lexemes: list[Lexeme] = []
+        if self._of_lexeme:
+            vocab = batch.vocab
+            lexemes = [vocab[key] for key in keys.tolist()]
+        for column in self.windows:  # in the order of the config
+            if column in self._of_lower:
+                columns[column] = list(map(self._of_lower[column], lowers))
+            elif column in self._of_text:
+                columns[column] = list(map(self._of_text[column], texts))
+            else:
+                columns[column] = list(map(self._of_lexeme[column], lexemes))
+        numbers: dict[str, npt.NDArray[np.float64]] = {}
+        if self.clusters is not None:
+            columns.update(self.clusters.read(keys, lowers))
+        if self.vectors is not None:
+            reading = self.vectors.read(batch.vocab, keys, texts, lowers)
+            columns.update(reading.texts)
+            numbers = reading.numbers
+        return Reading(columns, numbers)
+
+    def stamp(self, vocab: Vocab) -> Any:
+        if self.vectors is None and "is_oov" not in self.windows:
+            return None
+        # held, so that vectors that replace them cannot get the same id
+        self._stamped = vectors = vocab.vectors
+        return id(vectors), vectors.shape, vectors.n_keys
+
+    def check(self, vocab: Vocab) -> None:
+        if self.clusters is not None:
+            self.clusters.check(vocab)
+        if self.vectors is not None:
+            self.vectors.check(vocab)
+
+    def prepare(self, batch: Batch) -> None:
+        if self.vectors is not None and batch.n_tokens:
+            self.vectors.prepare(batch)
+
+    def to_state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {}
+        if self.clusters is not None:
+            state["clusters"] = self.clusters.to_state()
+        if self.vectors is not None:
+            state["vectors"] = self.vectors.to_state()
+        return state
+
+    def from_state(self, fields: Fields) -> None:
+        if self.clusters is not None:
+            self.clusters.from_state(fields.fields("clusters"))
+        if self.vectors is not None:
+            self.vectors.from_state(fields.fields("vectors"))
+
+
+def _lexeme_reader(attr: str) -> Callable[[Lexeme], str | None]:
+    if attr in TEXT_ATTRS:
+        text_of = attr.lower() + "_"
+        return lambda lexeme: getattr(lexeme, text_of) or None
+    if attr == "LENGTH":
+        return lambda lexeme: str(len(lexeme.orth_))
+    flag = attr.lower()
+    return lambda lexeme: PRESENT if getattr(lexeme, flag) else None
+
+
+def _prefix(n: int) -> Callable[[str], str | None]:
+    return lambda text: text[:n] if len(text) >= n else None
+
+
+def _suffix(n: int) -> Callable[[str], str | None]:
+    return lambda text: text[-n:] if len(text) >= n else None
+
+
+def _flag(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
+    return lambda text: PRESENT if pattern.search(text) else None

@@ -1,0 +1,134 @@
+"""The word vectors of the pipeline, a column for each dimension, cut into bins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from spacy.strings import get_string_id
+from spacy.vocab import Vocab
+
+from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.engine.sequences import MISSING_BIN
+from spacy_treecrf.features.batch import LOWER, NORM, ORTH, Batch
+from spacy_treecrf.features.source import Reading, Texts, Window
+
+KINDS = ("numeric", "indicators")
+MAX_SAMPLE = 2**17  # tokens that quantiles are taken from
+
+
+class Vectors:
+    """Columns vector0, vector1, ...; of a word without a vector, that of its lower-case form.
+
+    bins: of each dimension, at quantiles of the training tokens.
+    kind: "numeric" columns, which trees split at thresholds and linear rounds give one slope;
+        "indicators": each bin a feature of its own.
+    """
+
+    def __init__(self, bins: int, window: Window, kind: str) -> None:
+        self.bins = bins
+        self.window = window
+        self.kind = kind
+        self.width = 0  # dimensions, known from training
+        self.edges = np.empty((0, bins - 1))  # of indicators, shape: (width, bins - 1)
+
+    def window_of(self, column: str) -> Window | None:
+        number = column.removeprefix("vector")
+        own = number != column and number.isdecimal() and int(number) < self.width
+        return self.window if own else None
+
+    def check(self, vocab: Vocab) -> None:
+        if vocab.vectors.size == 0:
+            raise ValueError(
+                "treecrf: setting 'vectors' needs word vectors, and the pipeline has none; set "
+                "[initialize] vectors to a pipeline that has them (e.g. en_core_web_md), or "
+                "vectors = 0"
+            )
+        found = int(vocab.vectors_length)
+        if self.width and found != self.width:
+            raise ValueError(
+                f"treecrf: the pipeline's word vectors have {found} dimensions, those of training "
+                f"had {self.width}; load the vectors of the training, or train again"
+            )
+
+    def prepare(self, batch: Batch) -> None:
+        self.width = int(batch.vocab.vectors_length)
+        if self.kind != "indicators":
+            return
+        step = -(-batch.n_tokens // MAX_SAMPLE)
+        words, repeats = np.unique(batch.array(ORTH)[::step], return_counts=True)
+        texts = batch.strings(words)
+        values = self._values(batch.vocab, words, texts, [text.lower() for text in texts])
+        values = np.repeat(values, repeats, axis=0)
+        self.edges = np.zeros((self.width, self.bins - 1))
+        shares = np.arange(1, self.bins) / self.bins
+        for d in range(self.width):
+            known = values[~np.isnan(values[:, d]), d]
+            if len(known):
+                self.edges[d] = np.quantile(known, shares)
+
+    def read(
+        self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
+    ) -> Reading:
+        values = self._values(vocab, keys, texts, lowers)
+        if self.kind == "numeric":
+            return Reading(numbers={f"vector{d}": values[:, d] for d in range(self.width)})
+        columns: dict[str, Texts] = {}
+        names = [None, *(str(b) for b in range(self.bins))]
+        for d in range(self.width):
+            bins = 1 + np.searchsorted(self.edges[d], values[:, d], side="left")
+            bins[np.isnan(values[:, d])] = MISSING_BIN
+            columns[f"vector{d}"] = [names[b] for b in bins.tolist()]
+        return Reading(texts=columns)
+
+    def _values(
+        self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
+    ) -> npt.NDArray[np.float64]:
+        """Vectors of words, NaN for a word without. shape: (n_words, width)"""
+        self.check(vocab)
+        vectors = vocab.vectors
+        if str(vectors.mode) == "floret" or not hasattr(vectors, "key2row"):
+            # a vector for every word; the strings may be gone from the vocab, so pass texts
+            return (
+                _finite(_on_cpu(vectors.get_batch(texts))) if texts else np.empty((0, self.width))
+            )
+        if vectors.attr == ORTH:
+            wanted = keys.tolist()
+        elif vectors.attr == LOWER:
+            wanted = [get_string_id(lower) for lower in lowers]
+        elif vectors.attr == NORM:
+            wanted = [vocab[key].norm for key in keys.tolist()]
+        else:
+            raise ValueError(
+                "treecrf: setting 'vectors' reads word vectors by ORTH, LOWER or NORM; these are "
+                "by another attribute"
+            )
+        row_of = vectors.key2row.get
+        rows = np.array([row_of(key, -1) for key in wanted], np.int64)
+        lacking = np.flatnonzero(rows < 0)
+        rows[lacking] = [row_of(get_string_id(lowers[i]), -1) for i in lacking.tolist()]
+        values = _finite(_on_cpu(vectors.data[np.maximum(rows, 0)]))
+        values[rows < 0] = np.nan
+        return values
+
+    def to_state(self) -> dict[str, Any]:
+        return {"width": self.width, "edges": self.edges}
+
+    def from_state(self, fields: Fields) -> None:
+        width = fields.integer("width", 0, 2**20)
+        n_rows = width if self.kind == "indicators" else 0
+        edges = fields.array("edges", np.float64, (n_rows, self.bins - 1))
+        if (edges[:, 1:] < edges[:, :-1]).any():
+            fields.fail("edges", "rising values in each row", "others")
+        self.width, self.edges = width, edges
+
+
+def _on_cpu(values: Any) -> npt.NDArray[np.float64]:
+    values = values.get() if hasattr(values, "get") else values  # of cupy
+    return np.array(values, np.float64)
+
+
+def _finite(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    values[~np.isfinite(values)] = np.nan
+    return values

@@ -1,0 +1,61 @@
+"""Labels added to a model that has learned already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.constraints import constrain
+from spacy_treecrf.engine.forest import Forest
+from spacy_treecrf.engine.linear import LinearWeights
+from spacy_treecrf.engine.potentials import Potentials
+from spacy_treecrf.engine.splitting import CONTEXT
+from spacy_treecrf.models.crf import CRF
+
+# Score of every move to a label that no round has seen: about one in four hundred where all
+# else is equal, so that it takes hardly anything from the old labels before it is learned.
+UNSEEN_LABEL_SCORE = -6.0
+
+
+def add_labels(crf: CRF, labels: Sequence[str]) -> CRF:
+    """The same model with further labels, improbable until more rounds learn them."""
+    new = [label for label in dict.fromkeys(labels) if label not in crf.labels]
+    if not new:
+        return crf
+    names = [*crf.labels, *new]
+    crf.settings.check_labels(len(names))
+    old, n_new = crf.potentials, len(new)
+    edges = np.full((len(names) + 1, len(names)), UNSEEN_LABEL_SCORE, np.float32)
+    edges[: len(crf.labels), : len(crf.labels)] = old.edges[:-1]
+    edges[len(crf.labels) : -1, : len(crf.labels)] = 0.0
+    edges[-1, : len(crf.labels)] = old.edges[-1]
+    potentials = Potentials(
+        edges=edges,
+        linear=_wider(old.linear, n_new),
+        previous_linear=_wider(old.previous_linear, n_new),
+        forests=tuple(_moved_start(forest, len(crf.labels), len(names)) for forest in old.forests),
+        rounds=old.rounds,
+    )
+    if crf.settings.constraints == "observed":  # nothing is known of how the new labels follow
+        start, trans, end = (np.pad(mask, (0, n_new)) for mask in crf.masks)
+        masks = (start, trans, end)
+    else:
+        masks = constrain(crf.settings.constraints, names, order=crf.settings.order)
+    return replace(crf, labels=names, masks=masks, potentials=potentials)
+
+
+def _wider(weights: LinearWeights, n_new: int) -> LinearWeights:
+    def pad(array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return np.pad(array, ((0, 0), (0, n_new)))
+
+    return LinearWeights(pad(weights.categorical), pad(weights.numeric))
+
+
+def _moved_start(forest: Forest, n_old: int, n_labels: int) -> Forest:
+    """Trees of the joint family call "before the start" by the number of labels."""
+    start = (forest.kind == CONTEXT) & (forest.threshold == n_old)
+    threshold = np.where(start, n_labels, forest.threshold).astype(np.int32)
+    return replace(forest, threshold=threshold)

@@ -1,0 +1,1 @@
+"""The spaCy side: the `treecrf` pipe, its tasks, training and measured confidence."""

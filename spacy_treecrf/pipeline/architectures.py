@@ -1,0 +1,85 @@
+"""The model of the pipe: a thinc Model around a boosted CRF, made from a config."""
+
+# No `from __future__ import annotations` here: configs are checked against the types below.
+from typing import Any
+
+from spacy.util import registry
+from thinc.api import Model
+
+from spacy_treecrf.pipeline.shim import CRFShim
+
+
+def boosted_crf(
+    family: str = "auto",
+    order: int = 1,
+    step: str = "newton",
+    gamma: str = "local",
+    rounds: int | None = None,
+    linear_rounds: int = 5,
+    pseudo_rounds: int = 0,
+    leaves: int = 64,
+    depth: int = 0,
+    min_rows: int = 3,
+    min_count: int = 2,
+    max_bins: int = 255,
+    penalty: float = 1.0,
+    min_gain: float = 0.0,
+    ridge: float = 1.0,
+    shrinkage: float = 0.6,
+    max_step: float = 3.0,
+    trim: float = 0.1,
+    subsample: float = 1.0,
+    colsample: float = 1.0,
+    node_colsample: float = 1.0,
+    line_search: bool = False,
+    constraints: str | None = None,
+    predictor: str = "viterbi",
+    threads: int = 0,
+    seed: int = 0,
+) -> Model[Any, Any]:
+    """A boosted CRF; `BoostedCRF` documents the settings, except for two.
+
+    rounds: boosting goes no further than this; None: as far as training goes.
+    constraints: None takes those of the task: BILUO for entities and spans, none for tags.
+    """
+    # numba comes with it: not when spaCy imports this module, through the entry point, for others
+    from spacy_treecrf.engine.settings import Settings
+
+    settings = Settings(
+        family=family,
+        order=order,
+        step=step,
+        gamma=gamma,
+        rounds=rounds,
+        linear_rounds=linear_rounds,
+        pseudo_rounds=pseudo_rounds,
+        leaves=leaves,
+        depth=depth,
+        min_rows=min_rows,
+        min_count=min_count,
+        max_bins=max_bins,
+        penalty=penalty,
+        min_gain=min_gain,
+        ridge=ridge,
+        shrinkage=shrinkage,
+        max_step=max_step,
+        trim=trim,
+        subsample=subsample,
+        colsample=colsample,
+        node_colsample=node_colsample,
+        line_search=line_search,
+        constraints=constraints or "none",
+        predictor=predictor,
+        threads=threads,
+        seed=seed,
+    )
+    shim = CRFShim(settings, constraints_of_task=constraints is None)
+    return Model("boosted_crf", _forward, shims=[shim])
+
+
+registry.architectures("spacy_treecrf.BoostedCRF.v1", func=boosted_crf)
+
+
+def _forward(model: Model[Any, Any], sequences: Any, is_train: bool) -> tuple[Any, Any]:
+    """Sequences in, scores (n_rows, n_contexts, n_labels) out."""
+    return model.shims[0](sequences, is_train)

@@ -1,0 +1,237 @@
+"""Training through spaCy: examples come in batches, rounds are boosted on each batch.
+
+A batch that comes again (the whole corpus in every step) keeps its encoded rows and its scores,
+so that a step costs what its rounds cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_treecrf.engine.boosting import Booster
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.features.extractor import FeatureExtractor
+from spacy_treecrf.models.crf import CRF, new_crf
+from spacy_treecrf.pipeline.sequencing import cut, starts_of
+from spacy_treecrf.pipeline.shim import CRFShim
+from spacy_treecrf.pipeline.tasks.biluo import Label, spans_of, without_cut_spans
+from spacy_treecrf.pipeline.tasks.task import Task
+
+# Docs of ordinary batches keep their rows; a batch of this share of the corpus is itself kept.
+BIG_BATCH = 0.5
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One doc's rows."""
+
+    lengths: npt.NDArray[np.int64]  # of its sequences
+    codes: npt.NDArray[np.int32]
+    numeric: npt.NDArray[np.uint8]
+
+
+class Learner:
+    """Boosts the model of a shim on examples."""
+
+    def __init__(
+        self, shim: CRFShim, features: FeatureExtractor, task: Task, sequence: str
+    ) -> None:
+        self.shim = shim
+        self.features = features
+        self.task = task
+        self.sequence = sequence
+        self._workers = Workers(shim.settings.threads)
+        self._n_fitted = 0  # tokens that the columns were fitted on
+        self._provisional = False  # columns that were fitted before other pipes wrote on the docs
+        self._serials = count()
+        self._serial_of: WeakKeyDictionary[Doc, int] = WeakKeyDictionary()
+        self._encoded: WeakKeyDictionary[Doc, Encoded] = WeakKeyDictionary()
+        self._pending: dict[int, Example] = {}
+        self._booster: Booster | None = None
+        self._booster_key: tuple[int, ...] = ()
+        self._booster_crf: CRF | None = None
+
+    def begin(self, examples: Sequence[Example]) -> None:
+        """A new model for the shim's labels, with the features of the examples."""
+        docs = [example.predicted for example in examples]
+        self._provisional = self.features.reads_annotations
+        if self._provisional:
+            # The gold annotation shows about the values that other pipes will write.
+            docs = [example.reference for example in examples]
+        self._fit(docs, examples)
+
+    def add(self, examples: Sequence[Example]) -> float:
+        """Examples for the next step; returns their loss now: -log P(annotation) per token."""
+        for example in examples:
+            serial = self._serial_of.get(example.reference)
+            if serial is None:
+                serial = self._serial_of[example.reference] = next(self._serials)
+            self._pending[serial] = example
+        booster = self._prepare()
+        loss = 0.0 if booster is None else -booster.log_likelihood
+        self._workers.close()  # threads do not survive the fork of nlp.pipe(n_process=2)
+        return loss
+
+    def step(self, rounds: int) -> None:
+        """Boost so many rounds on the examples added since the last step."""
+        booster = self._prepare()
+        self._pending.clear()
+        if booster is None:
+            return
+        goal = booster.potentials.rounds + rounds
+        if self.shim.settings.rounds is not None:
+            goal = min(goal, self.shim.settings.rounds)
+        done = False
+        try:
+            booster.boost(goal)
+            done = True
+        finally:  # also on Ctrl-C: the rounds that were finished stay
+            self._workers.close()
+            crf = replace(
+                self.shim.trained, settings=booster.settings, potentials=booster.potentials
+            )
+            self.shim.crf = self._booster_crf = crf
+            if not done:
+                self._booster = None
+
+    def gold(self, examples: Sequence[Example]) -> list[list[Label]]:
+        """Labels of the examples' tokens; None where nothing, or nothing learnable, is known."""
+        golds = map(self.task.gold, examples)
+        if self.task.constraints != "biluo":
+            return list(golds)
+        return [
+            without_cut_spans(gold, starts_of(example.predicted, self.sequence).tolist(), None)
+            for gold, example in zip(golds, examples, strict=True)
+        ]
+
+    def label_ids(self, gold: Sequence[Sequence[Label]]) -> npt.NDArray[np.int32]:
+        """Ids of the labels laid end to end; unknown ones count as not annotated."""
+        ids: dict[Label, int] = {label: i for i, label in enumerate(self.shim.labels)}
+        return np.array([ids.get(y, UNKNOWN_LABEL) for labels in gold for y in labels], np.int32)
+
+    def _fit(self, docs: Sequence[Doc], examples: Sequence[Example]) -> None:
+        settings = self.shim.settings
+        if self.shim.constraints_of_task and settings.order:
+            settings = replace(settings, constraints=self.task.constraints)
+        gold = self.gold(examples)
+        self.features.learn(docs, [spans_of(labels) for labels in gold])
+        offsets = cut(docs, self.sequence)
+        columns = self.features.fit(
+            docs, offsets, min_count=settings.min_count, max_bins=settings.max_bins
+        )
+        ids = self.label_ids(gold)
+        labels_only = Sequences(
+            offsets=cut([example.predicted for example in examples], self.sequence),
+            codes=np.zeros((len(ids), 0), np.int32),
+            numeric=np.zeros((len(ids), 0), np.uint8),
+            labels=ids,
+            weights=np.ones(len(ids), np.float32),
+        )
+        self.shim.crf = new_crf(settings, self.shim.labels, columns, labels_only)
+        self._n_fitted = int(offsets[-1])
+        self._encoded.clear()
+
+    def _prepare(self) -> Booster | None:
+        """The booster of the pending examples; None if none of them is annotated."""
+        key = tuple(sorted(self._pending))
+        if not key:
+            return None
+        examples = [self._pending[serial] for serial in key]
+        self._fit_again(examples)
+        known = self._booster is not None and key == self._booster_key
+        known = known and self.shim.crf is self._booster_crf
+        if known and not self.features.reads_annotations:
+            return self._booster
+        data = self._rows(examples)
+        if known and data is not None and self._booster is not None:
+            train = self._booster.train.data
+            if np.array_equal(train.codes, data.codes) and np.array_equal(
+                train.numeric, data.numeric
+            ):
+                return self._booster
+        self._booster_key, self._booster_crf = key, self.shim.crf
+        self._booster = None if data is None else self._new_booster(data)
+        return self._booster
+
+    def _fit_again(self, examples: Sequence[Example]) -> None:
+        """Before the first round: fit the columns on a batch that tells more than `begin` saw."""
+        if self.shim.trained.potentials.rounds:
+            return
+        docs = [example.predicted for example in examples]
+        n_tokens = sum(map(len, docs))
+        if n_tokens > self._n_fitted or (self._provisional and n_tokens == self._n_fitted):
+            self._provisional = False
+            self._fit(docs, examples)
+
+    def _new_booster(self, data: Sequences) -> Booster:
+        """Settings may have changed since the model began, but not what the model is."""
+        crf = self.shim.trained
+        settings = replace(
+            self.shim.settings,
+            family=crf.settings.family,
+            order=crf.settings.order,
+            constraints=crf.settings.constraints,
+            rounds=crf.settings.rounds,
+        )
+        return Booster(
+            data,
+            crf.columns,
+            len(crf.labels),
+            crf.masks,
+            settings,
+            self._workers,
+            crf.potentials,
+        )
+
+    def _rows(self, examples: Sequence[Example]) -> Sequences | None:
+        """The sequences of the examples that hold at least one known label."""
+        ids = self.label_ids(self.gold(examples))
+        if not len(ids):
+            return None
+        parts = self._encode(examples)
+        lengths = np.concatenate([part.lengths for part in parts])
+        data = Sequences(
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            codes=np.concatenate([part.codes for part in parts]),
+            numeric=np.concatenate([part.numeric for part in parts]),
+            labels=ids,
+            weights=np.ones(len(ids), np.float32),
+        )
+        annotated = np.add.reduceat(ids != UNKNOWN_LABEL, data.offsets[:-1]) > 0
+        if annotated.all():
+            return data
+        return data.subset(np.flatnonzero(annotated)) if annotated.any() else None
+
+    def _encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Rows of the examples, in their order; of all in one piece if none of them is kept."""
+        keep = not self.features.reads_annotations
+        lacking = [e for e in examples if not keep or e.reference not in self._encoded]
+        docs = [example.predicted for example in lacking]
+        offsets = cut(docs, self.sequence)
+        codes, numeric = self.features.encode(
+            docs, offsets, self.shim.trained.columns, training=True
+        )
+        if len(lacking) == len(examples) and offsets[-1] >= BIG_BATCH * self._n_fitted:
+            return [Encoded(np.diff(offsets), codes, numeric)]
+        parts: list[Encoded] = []
+        fresh = 0
+        for example in examples:
+            part = self._encoded.get(example.reference) if keep else None
+            if part is None:
+                rows = slice(fresh, fresh + len(example.predicted))
+                fresh = rows.stop
+                lengths = np.diff(cut([example.predicted], self.sequence))
+                part = Encoded(lengths, codes[rows], numeric[rows])
+                if keep:
+                    self._encoded[example.reference] = part
+            parts.append(part)
+        return parts

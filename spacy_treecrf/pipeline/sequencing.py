@@ -1,0 +1,50 @@
+"""Where sequences begin: a doc is one sequence, or each of its sentences is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from spacy.tokens import Doc
+
+from spacy_treecrf.pipeline.tasks.task import token_values
+
+MODES = ("auto", "doc", "sentence")
+
+
+def check_mode(mode: str) -> str:
+    if mode not in MODES:
+        raise ValueError(
+            f"treecrf: setting 'sequence' is {mode!r}; use 'auto' (sentences where a doc has "
+            "boundaries), 'doc' or 'sentence'"
+        )
+    return mode
+
+
+def starts_of(doc: Doc, mode: str) -> npt.NDArray[np.int64]:
+    """The first token of each sequence of a doc; none in an empty doc."""
+    if not len(doc):
+        return np.zeros(0, np.int64)
+    whole = np.zeros(1, np.int64)
+    if mode == "doc":
+        return whole
+    if not doc.has_annotation("SENT_START"):
+        if mode == "auto":
+            return whole
+        raise ValueError(
+            "treecrf: sequence='sentence' needs sentence boundaries; put a sentencizer, senter "
+            "or parser in front of the pipe, or use sequence='auto'"
+        )
+    starts = np.flatnonzero(token_values(doc, "SENT_START") == 1)
+    return starts if len(starts) and starts[0] == 0 else np.append(whole, starts)
+
+
+def cut(docs: Sequence[Doc], mode: str) -> npt.NDArray[np.int64]:
+    """Offsets of all sequences of the docs, laid end to end; shape: (n_sequences + 1,)."""
+    firsts = []
+    total = 0
+    for doc in docs:
+        firsts.append(starts_of(doc, mode) + total)
+        total += len(doc)
+    return np.concatenate([*firsts, [total]]).astype(np.int64)

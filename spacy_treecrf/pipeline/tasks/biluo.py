@@ -1,0 +1,80 @@
+"""BILUO labels and the spans they stand for: Begin, Inside, Last, Unit of a span, and Outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+OUTSIDE = "O"
+PREFIXES = ("B", "I", "L", "U")
+
+Label = str | None  # None: not annotated
+TokenSpan = tuple[int, int, str]  # first token, past the last token, name
+
+
+def biluo_labels(name: str) -> tuple[str, ...]:
+    """All labels that a span's name needs: of "ORG" B-ORG, I-ORG, L-ORG and U-ORG."""
+    return tuple(f"{prefix}-{name}" for prefix in PREFIXES)
+
+
+def split_label(label: Label) -> tuple[str, str]:
+    """A label as (prefix, name); ("O", "") for whatever is not a prefix, "-" and a name.
+
+    The name begins behind the first "-": it may itself hold any character.
+    """
+    if label is None:
+        return OUTSIDE, ""
+    prefix, _, name = label.partition("-")
+    return (prefix, name) if name and prefix in PREFIXES else (OUTSIDE, "")
+
+
+def write_span(labels: list[Label], start: int, end: int, name: str) -> None:
+    """Put the labels of one span into a list of labels."""
+    if end - start == 1:
+        labels[start] = f"U-{name}"
+        return
+    labels[start] = f"B-{name}"
+    labels[start + 1 : end - 1] = [f"I-{name}"] * (end - start - 2)
+    labels[end - 1] = f"L-{name}"
+
+
+def spans_of(labels: Sequence[Label]) -> list[TokenSpan]:
+    """The spans of a label sequence, in order.
+
+    Never fails: without constraints a model may predict impossible sequences. A span that nothing
+    opens begins where it first shows, one that nothing closes ends where it last shows.
+    """
+    spans = []
+    start, open_name = 0, ""
+    for i, label in enumerate(labels):
+        if label == OUTSIDE and not open_name:
+            continue
+        prefix, name = split_label(label)
+        if open_name and not (prefix in ("I", "L") and name == open_name):
+            spans.append((start, i, open_name))
+            open_name = ""
+        if prefix == OUTSIDE:
+            continue
+        if not open_name:
+            start, open_name = i, name
+        if prefix in ("L", "U"):
+            spans.append((start, i + 1, open_name))
+            open_name = ""
+    if open_name:
+        spans.append((start, len(labels), open_name))
+    return spans
+
+
+def without_cut_spans(
+    labels: Sequence[Label], boundaries: Iterable[int], instead: Label
+) -> list[Label]:
+    """The labels, with `instead` in every span that would be cut in front of a boundary token.
+
+    A sequence that ends inside of a span is impossible under BILUO constraints: where a document
+    is cut into sentences, such a span can be learned only as "not annotated".
+    """
+    result = list(labels)
+    cuts = set(boundaries)
+    for start, end, _ in spans_of(labels):
+        if not cuts.isdisjoint(range(start + 1, end)):
+            result[start:end] = [instead] * (end - start)
+    return result

@@ -1,0 +1,69 @@
+"""What a task is, and how all of them look at docs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+from spacy.attrs import IDS as _ATTRIBUTES  # type: ignore[import-not-found]
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from spacy_treecrf.pipeline.tasks.biluo import Label
+
+Weights = dict[str, float | None]
+
+# Scores that the pipe itself adds to those of every task.
+PIPE_WEIGHTS: Weights = {"treecrf_nll": None}
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What a label means; register a function that returns one to add your own.
+
+    constraints: the engine's constraints that its labels follow: "biluo" or "none".
+    score_weights: of the scores that `score` returns; None: not part of the final score.
+    """
+
+    @property
+    def constraints(self) -> str: ...
+
+    @property
+    def score_weights(self) -> Weights: ...
+
+    def gold(self, example: Example) -> list[Label]:
+        """The label of each token of example.predicted; None if missing or misaligned."""
+        ...
+
+    def preset(self, doc: Doc) -> list[Label] | None:
+        """Labels that are already set and must stay, None at free tokens; None if all are free."""
+        ...
+
+    def annotate(self, doc: Doc, labels: Sequence[str]) -> list[Span] | None:
+        """Write one label for each token; return the spans this made, None if it makes none."""
+        ...
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Scores of example.predicted, by spaCy's scorer of this annotation."""
+        ...
+
+
+def token_values(doc: Doc, attr: str) -> npt.NDArray[np.uint64]:
+    """What spaCy stores for each token under an attribute; shape: (n_tokens,)."""
+    values: npt.NDArray[np.uint64] = doc.to_array([_ATTRIBUTES[attr]])  # type: ignore[assignment]
+    return values
+
+
+def same_tokens(example: Example) -> bool:
+    """Whether both docs have the same words: then spaCy's alignment, a slow one, is not needed."""
+    predicted, reference = example.predicted, example.reference
+    if len(predicted) != len(reference):
+        return False
+    return token_values(predicted, "ORTH").tobytes() == token_values(reference, "ORTH").tobytes()
+
+
+def check_length(doc: Doc, labels: Sequence[str]) -> None:
+    if len(labels) != len(doc):
+        raise ValueError(f"treecrf: {len(labels)} labels for a doc of {len(doc)} tokens")

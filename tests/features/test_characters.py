@@ -1,0 +1,100 @@
+"""Character features and the character tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_treecrf.features.characters import class_of, create_character_features
+from spacy_treecrf.features.tokenizer import CharacterTokenizer
+from tests.features.naive import NLP, decoded, numbers, offsets_of
+from tests.refusals import assert_refused
+
+tokenize = CharacterTokenizer(NLP.vocab)
+TEXTS = st.text(st.characters(codec="utf8"), max_size=12)
+
+
+@given(TEXTS)
+@settings(deadline=None)
+def test_one_token_for_each_character_and_the_same_text(text: str) -> None:
+    doc = tokenize(text)
+    assert doc.text == text
+    assert [token.text for token in doc] == list(text)
+    assert not any(token.whitespace_ for token in doc)
+
+
+def test_tokenizer_from_a_config_and_through_bytes_and_disk(tmp_path: Any) -> None:
+    import spacy_treecrf.features.tokenizer  # noqa: F401  registers it
+
+    config = {"nlp": {"tokenizer": {"@tokenizers": "spacy_treecrf.CharacterTokenizer.v1"}}}
+    nlp = spacy.blank("en", config=config)
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    loaded.from_bytes(nlp.to_bytes())
+    texts = ["a b\n", "", " "]
+    assert [[t.text for t in doc] for doc in loaded.pipe(texts)] == [list(t) for t in texts]
+
+
+def naive(texts: list[str], n: int, window: list[int], around: list[int]) -> list[set[str]]:
+    found = []
+    for text in texts:
+        for t in range(len(text)):
+            names = set()
+            for o in window:
+                inside = 0 <= t + o < len(text)
+                value = text[t + o].lower() if inside else "<edge>"
+                names.add(f"char[{o}]={value}")
+            for o in range(min(around), max(around) - n + 2):
+                if t + o >= 0 and t + o + n <= len(text):
+                    names.add(f"chars{n}[{o}]={text[t + o : t + o + n].lower()}")
+            names.add(f"class[0]={class_of(text[t])}")
+            if text[t].isupper():
+                names.add("upper[0]=True")
+            found.append(names)
+    return found
+
+
+@given(st.lists(st.text("abAB 1é", max_size=8), min_size=1, max_size=4), st.integers(2, 4))
+@settings(max_examples=60, deadline=None)
+def test_features_are_those_of_the_naive_twin(texts: list[str], n: int) -> None:
+    features = create_character_features([-2, -1, 0, 1], [0], [n], [-2, 2])
+    docs = [tokenize(text) for text in texts]
+    columns, codes, _ = numbers(features, docs)
+    expected = naive(texts, n, [-2, -1, 0, 1], [-2, 2])
+    assert decoded(codes, columns) == expected
+    again, _ = features.encode(docs[::-1], offsets_of(docs[::-1]), columns)
+    assert decoded(again, columns) == naive(texts[::-1], n, [-2, -1, 0, 1], [-2, 2])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("a", "vowel"), ("É", "vowel"), ("b", "consonant"), ("7", "digit"), ("-", "punct"),
+     (" ", "space"), ("\n", "space"), ("+", "symbol"), ("\u0301", "mark"), ("\x00", "other")],
+)  # fmt: skip
+def test_classes(text: str, name: str) -> None:
+    assert class_of(text) == name
+
+
+def test_case_can_be_kept() -> None:
+    columns, _, _ = numbers(create_character_features([0], [], [2], lower=False), [tokenize("Ab")])
+    assert set(columns.feature_names) >= {"char[0]=A", "char[0]=b", "chars2[0]=Ab"}
+    assert not any(name.startswith("class") for name in columns.feature_names)
+
+
+def test_bad_settings_are_refused() -> None:
+    assert_refused(lambda: create_character_features(window=[]), "'window'")
+    assert_refused(lambda: create_character_features(ngrams=[1]), "'ngrams'")
+    assert_refused(lambda: create_character_features(ngrams=[9]), "'ngrams'", "ngram_window")
+
+
+def test_defaults_encode_text() -> None:
+    features = create_character_features()
+    columns, codes, _ = numbers(features, [tokenize("hyphenation")])
+    assert codes.shape == (11, len(columns.slot_keys))
+    assert (codes >= -1).all()
+    assert np.count_nonzero(codes >= 0) > 11 * 13
