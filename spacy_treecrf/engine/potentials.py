@@ -104,41 +104,43 @@ class ForestScorer:
     ) -> None:
         """Add the trees' values to scores (n_rows, n_contexts, n_labels)."""
 
-        def add_chunk(chunk: tuple[int, int]) -> None:
-            rows = data.rows_of(chunk)
+        def add_rows(rows: npt.NDArray[np.int64]) -> None:
             add_tree_scores(
                 data.codes,
                 data.numeric,
-                rows.start,
-                rows.stop,
+                rows,
                 lags,
                 self.contexts.first,
                 self.n_labels,
                 self.postings,
                 scores,
             )
-            if self.large.n_trees:
-                add_tree_scores_by_traversal(
-                    data.codes,
-                    data.numeric,
-                    rows.start,
-                    rows.stop,
-                    lags,
-                    self.contexts.first,
-                    self.contexts.labels,
-                    self.n_features,
-                    self.large.tree_first,
-                    self.large.tree_class,
-                    self.large.kind,
-                    self.large.feature,
-                    self.large.threshold,
-                    self.large.left,
-                    self.large.right,
-                    self.large.value,
-                    scores,
-                )
 
-        workers.map(add_chunk, data.chunks)
+        def add_large_trees(chunk: tuple[int, int]) -> None:
+            rows = data.rows_of(chunk)
+            add_tree_scores_by_traversal(
+                data.codes,
+                data.numeric,
+                rows.start,
+                rows.stop,
+                lags,
+                self.contexts.first,
+                self.contexts.labels,
+                self.n_features,
+                self.large.tree_first,
+                self.large.tree_class,
+                self.large.kind,
+                self.large.feature,
+                self.large.threshold,
+                self.large.left,
+                self.large.right,
+                self.large.value,
+                scores,
+            )
+
+        workers.map(add_rows, data.rows_by_bins)
+        if self.large.n_trees:
+            workers.map(add_large_trees, data.chunks)
 
 
 class Scorer:

@@ -154,16 +154,11 @@ def build_postings(
 
 
 @njit(nogil=True, cache=True)
-def _apply_tests(
-    codes: npt.NDArray[np.int32],
-    numeric: npt.NDArray[np.uint8],
-    row: int,
-    postings: Postings,
-    masks: npt.NDArray[np.uint64],
+def _apply_features(
+    codes: npt.NDArray[np.int32], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
 ) -> None:
-    """Clear from each tree's mask the leaves that the row's tests rule out."""
+    """Clear from each tree's mask the leaves that the row's features rule out."""
     n_features = len(postings.dense_of)
-    masks[:] = _ALL
     waiting = -1  # dense features are applied two at a time, which halves the passes over masks
     for slot in range(codes.shape[1]):
         feature = codes[row, slot]
@@ -183,6 +178,13 @@ def _apply_tests(
     if waiting >= 0:
         for tree in range(len(masks)):
             masks[tree] &= postings.dense[waiting, tree]
+
+
+@njit(nogil=True, cache=True)
+def _apply_bins(
+    numeric: npt.NDArray[np.uint8], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
+) -> None:
+    """Clear from each tree's mask the leaves that the row's bins rule out."""
     for column in range(numeric.shape[1]):
         bin_ = numeric[row, column]
         for p in range(postings.numeric_first[column], postings.numeric_first[column + 1]):
@@ -192,23 +194,40 @@ def _apply_tests(
 
 
 @njit(nogil=True, cache=True)
+def _same_bins(numeric: npt.NDArray[np.uint8], row: int, other: int) -> bool:
+    for column in range(numeric.shape[1]):
+        if numeric[row, column] != numeric[other, column]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
 def add_tree_scores(
     codes: npt.NDArray[np.int32],
     numeric: npt.NDArray[np.uint8],
-    first_row: int,
-    last_row: int,
+    rows: npt.NDArray[np.int64],
     lags: npt.NDArray[np.uint8],
     context_first: npt.NDArray[np.int64],
     n_labels: int,
     postings: Postings,
     scores: npt.NDArray[np.float32],
 ) -> None:
-    """Add the trees' values of these rows to scores (n_rows, n_contexts, n_labels)."""
+    """Add the trees' values of these rows to scores (n_rows, n_contexts, n_labels).
+
+    Rows of the same bins that follow each other share the work for them: most numeric columns
+    describe the word, and words repeat.
+    """
     n_trees = len(postings.tree_class)
     n_plain = postings.class_first[n_labels]
     masks = np.empty(n_trees, np.uint64)
-    for row in range(first_row, last_row):
-        _apply_tests(codes, numeric, row, postings, masks)
+    bin_masks = np.full(n_trees, _ALL)
+    for i in range(len(rows)):
+        row = rows[i]
+        if numeric.shape[1] and (i == 0 or not _same_bins(numeric, row, rows[i - 1])):
+            bin_masks[:] = _ALL
+            _apply_bins(numeric, row, postings, bin_masks)
+        masks[:] = bin_masks
+        _apply_features(codes, row, postings, masks)
         n_valid = n_labels ** np.int64(lags[row])
         for k in range(n_labels):
             units = np.int64(0)

@@ -49,6 +49,19 @@ class Sequences:
             first = last
         return chunks
 
+    @cached_property
+    def rows_by_bins(self) -> list[npt.NDArray[np.int64]]:
+        """All rows, those of the same numeric bins next to each other, in pieces of CHUNK_ROWS."""
+        rows = np.arange(self.n_rows)
+        if self.numeric.shape[1]:
+            draw = np.random.default_rng(0)
+            factors = draw.integers(1, 2**64, self.numeric.shape[1], dtype=np.uint64)
+            digests = np.zeros(self.n_rows, np.uint64)
+            for column, factor in zip(self.numeric.T, factors, strict=True):
+                digests += column * factor
+            rows = np.argsort(digests, kind="stable")
+        return [rows[i : i + CHUNK_ROWS] for i in range(0, len(rows), CHUNK_ROWS)]
+
     def rows_of(self, chunk: tuple[int, int]) -> slice:
         return slice(int(self.offsets[chunk[0]]), int(self.offsets[chunk[1]]))
 

@@ -99,3 +99,21 @@ def test_workers_use_all_cores_where_the_system_has_no_affinity(monkeypatch):
     monkeypatch.delattr("os.sched_getaffinity", raising=False)
     with Workers(0) as workers:
         assert workers.threads >= 1
+
+
+def test_rows_of_the_same_bins_are_neighbours() -> None:
+    rng = np.random.default_rng(0)
+    n_rows = 3 * CHUNK_ROWS + 5
+    numeric = rng.integers(0, 3, (n_rows, 4)).astype(np.uint8)
+    data = Sequences(
+        offsets=np.array([0, n_rows]),
+        codes=np.zeros((n_rows, 0), np.int32),
+        numeric=numeric,
+        labels=np.zeros(n_rows, np.int32),
+        weights=np.ones(n_rows, np.float32),
+    )
+    rows = np.concatenate(data.rows_by_bins)
+    assert [len(piece) for piece in data.rows_by_bins] == [*[CHUNK_ROWS] * 3, 5]
+    assert sorted(rows) == list(range(n_rows))
+    changes = (numeric[rows[1:]] != numeric[rows[:-1]]).any(axis=1).sum()
+    assert changes == len(np.unique(numeric, axis=0)) - 1
