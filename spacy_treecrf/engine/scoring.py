@@ -195,10 +195,10 @@ def _apply_bins(
 
 @njit(nogil=True, cache=True)
 def _same_bins(numeric: npt.NDArray[np.uint8], row: int, other: int) -> bool:
+    same = True
     for column in range(numeric.shape[1]):
-        if numeric[row, column] != numeric[other, column]:
-            return False
-    return True
+        same &= numeric[row, column] == numeric[other, column]
+    return same
 
 
 @njit(nogil=True, cache=True)

@@ -57,8 +57,8 @@ class Sequences:
             draw = np.random.default_rng(0)
             factors = draw.integers(1, 2**64, self.numeric.shape[1], dtype=np.uint64)
             digests = np.zeros(self.n_rows, np.uint64)
-            for column, factor in zip(self.numeric.T, factors, strict=True):
-                digests += column * factor
+            for column, factor in enumerate(factors):
+                digests += self.numeric[:, column] * factor
             rows = np.argsort(digests, kind="stable")
         return [rows[i : i + CHUNK_ROWS] for i in range(0, len(rows), CHUNK_ROWS)]
 
