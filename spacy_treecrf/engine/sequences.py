@@ -55,10 +55,9 @@ class Sequences:
         rows = np.arange(self.n_rows)
         if self.numeric.shape[1]:
             draw = np.random.default_rng(0)
-            factors = draw.integers(1, 2**64, self.numeric.shape[1], dtype=np.uint64)
             digests = np.zeros(self.n_rows, np.uint64)
-            for column, factor in enumerate(factors):
-                digests += self.numeric[:, column] * factor
+            for column in range(self.numeric.shape[1]):
+                digests += self.numeric[:, column] * draw.integers(1, 2**64, dtype=np.uint64)
             rows = np.argsort(digests, kind="stable")
         return [rows[i : i + CHUNK_ROWS] for i in range(0, len(rows), CHUNK_ROWS)]
 

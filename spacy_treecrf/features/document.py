@@ -11,10 +11,17 @@ from spacy_treecrf.features.words import WordTable, grown
 
 CASES = ("", "lower", "title", "upper", "mixed")  # by the numbers of engine.repeats
 MOST_REPEATS = 3
-KINDS = ("case", "repeated", "neighbours", "heading")
+RUN_EDGE = 1  # engine.capital_runs.EDGE; importing it here would load numba
+KINDS = ("case", "repeated", "neighbours", "heading", "runs", "opening")
 MANY_WORDS = 2**18
-# columns by the rows of engine.repeats.document_keys
-COLUMNS = ("case", "repeated", "before", "after", "heading")
+# columns by the rows of engine.repeats.document_keys, then by those of engine.capital_runs.run_keys
+REPEATS = ("case", "repeated", "before", "after", "heading")
+RUNS = ("run_first", "run_last", "run_before", "run_after", "run_place")
+COLUMNS = (*REPEATS, *RUNS, "opening")
+COLUMNS_OF = {"neighbours": ("before", "after"), "runs": RUNS}
+WORDS = ("before", "after", "run_first", "run_last", "run_before", "run_after", "opening")
+# the same all over a sequence or document: no window
+EVERYWHERE = ("heading", "opening")
 
 
 class DocumentWords:
@@ -28,6 +35,7 @@ class DocumentWords:
         self._lower: dict[str, int] = {}
         self._counts = np.empty((0, len(CASES)), np.int32)
         self._first = np.empty((0, 2), np.int64)
+        self._best_run = np.empty((0, 2), np.int64)
 
     def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
         """shape: (len(COLUMNS), n_tokens)"""
@@ -37,7 +45,8 @@ class DocumentWords:
         return keys
 
     def _find(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        from spacy_treecrf.engine.repeats import NOWHERE, document_keys
+        from spacy_treecrf.engine.capital_runs import run_keys
+        from spacy_treecrf.engine.repeats import HEADING, NOWHERE, document_keys
 
         if len(self._lower) > MANY_WORDS:
             self._forget()
@@ -46,8 +55,10 @@ class DocumentWords:
         if len(self._lower) > len(self._counts):
             self._counts = grown(self._counts, len(self._lower))
             self._first = grown(self._first, len(self._lower))
+            self._best_run = grown(self._best_run, len(self._lower))
             self._counts[:] = 0
             self._first[:] = NOWHERE
+            self._best_run[:] = NOWHERE
         keys = np.empty((len(COLUMNS), batch.n_tokens), np.uint64)
         document_keys(
             orth,
@@ -58,8 +69,20 @@ class DocumentWords:
             self._counts,
             self._first,
             MOST_REPEATS,
-            keys,
+            keys[: len(REPEATS)],
         )
+        run_keys(
+            orth,
+            words,
+            self._words.table,
+            batch.offsets,
+            batch.doc_offsets,
+            keys[HEADING],
+            self._best_run,
+            keys[len(REPEATS) : -1],
+        )
+        lengths = np.diff(batch.doc_offsets)
+        keys[-1] = np.repeat(orth[batch.doc_offsets[:-1][lengths > 0]], lengths[lengths > 0])
         return keys
 
     def _describe(self, texts: list[str]) -> npt.NDArray[np.int32]:
@@ -89,8 +112,10 @@ class DocumentColumn(Source):
 
     def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
         keys = self.keys(batch)[positions]
-        if self.kind in ("before", "after"):
-            texts = [text.lower() for text in batch.strings(keys)]
+        if self.kind in WORDS:
+            at_edge = keys == RUN_EDGE
+            texts = [text.lower() for text in batch.strings(np.where(at_edge, 0, keys))]
+            texts = ["<edge>" if edge else text for text, edge in zip(texts, at_edge, strict=True)]
         else:
             texts = [self._text(key) for key in keys.tolist()]
         return Reading({self.column: [text or None for text in texts]})
@@ -100,6 +125,8 @@ class DocumentColumn(Source):
             return "+".join(name for c, name in enumerate(CASES) if key >> c & 1)
         if self.kind == "repeated":
             return f"{key}+" if key == MOST_REPEATS else str(key or "")
+        if self.kind == "run_place":
+            return f"{key % 8}/{key // 8}" if key else ""
         return CASES[key]
 
 
@@ -107,9 +134,8 @@ def document_sources(kinds: list[str], window: Window) -> list[Source]:
     words = DocumentWords()
     sources: list[Source] = []
     for kind in kinds:
-        for column in ("before", "after") if kind == "neighbours" else (kind,):
-            # a heading is the same all over a sequence
-            seen_at = (0,) if column == "heading" else window
+        for column in COLUMNS_OF.get(kind, (kind,)):
+            seen_at = (0,) if column in EVERYWHERE else window
             sources.append(DocumentColumn(column, seen_at, words))
     return sources
 

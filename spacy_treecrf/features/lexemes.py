@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,16 +74,16 @@ class LexemeSource(Source):
             elif attr == "LOWER":
                 self._of_lower[column] = str
             else:
-                self._of_lexeme[column] = _lexeme_reader(attr)
+                self._of_lexeme[column] = partial(_attribute, attr)
         for n in prefixes:
             self.windows[f"prefix{n}"] = affix_window
-            self._of_lower[f"prefix{n}"] = _prefix(n)
+            self._of_lower[f"prefix{n}"] = partial(_prefix, n)
         for n in suffixes:
             self.windows[f"suffix{n}"] = affix_window
-            self._of_lower[f"suffix{n}"] = _suffix(n)
+            self._of_lower[f"suffix{n}"] = partial(_suffix, n)
         for name, pattern in (patterns or {}).items():
             self.windows[f"pattern.{name}"] = pattern_window
-            self._of_text[f"pattern.{name}"] = _flag(pattern)
+            self._of_text[f"pattern.{name}"] = partial(_flag, pattern)
 
     def window_of(self, column: str) -> Window | None:
         window = self.windows.get(column)
@@ -152,23 +153,21 @@ class LexemeSource(Source):
             self.vectors.from_state(fields.fields("vectors"))
 
 
-def _lexeme_reader(attr: str) -> Callable[[Lexeme], str | None]:
+def _attribute(attr: str, lexeme: Lexeme) -> str | None:
     if attr in TEXT_ATTRS:
-        text_of = attr.lower() + "_"
-        return lambda lexeme: getattr(lexeme, text_of) or None
+        return getattr(lexeme, attr.lower() + "_") or None
     if attr == "LENGTH":
-        return lambda lexeme: str(len(lexeme.orth_))
-    flag = attr.lower()
-    return lambda lexeme: PRESENT if getattr(lexeme, flag) else None
+        return str(len(lexeme.orth_))
+    return PRESENT if getattr(lexeme, attr.lower()) else None
 
 
-def _prefix(n: int) -> Callable[[str], str | None]:
-    return lambda text: text[:n] if len(text) >= n else None
+def _prefix(n: int, text: str) -> str | None:
+    return text[:n] if len(text) >= n else None
 
 
-def _suffix(n: int) -> Callable[[str], str | None]:
-    return lambda text: text[-n:] if len(text) >= n else None
+def _suffix(n: int, text: str) -> str | None:
+    return text[-n:] if len(text) >= n else None
 
 
-def _flag(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
-    return lambda text: PRESENT if pattern.search(text) else None
+def _flag(pattern: re.Pattern[str], text: str) -> str | None:
+    return PRESENT if pattern.search(text) else None

@@ -83,7 +83,8 @@ def create_token_features(
     document: What the rest of the document says about a word. "case": how it is cased elsewhere
         (a first capital at the start of a sequence says nothing); "repeated": how often it is there
         with a capital; "neighbours": the words around it there; "heading": is the sequence in
-        capitals or title case.
+        capitals or title case; "runs": the longest run of capitalised words elsewhere that holds
+        the word (of "Clinton" perhaps "Bill Clinton"); "opening": the document's first word.
     function: A registered function from a doc to a dict of values for each token.
     """
     windows = checked_windows("attrs", attrs)

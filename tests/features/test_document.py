@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -66,26 +67,83 @@ def naive(docs: list[list[str]], sequences: list[list[int]]) -> list[set[str]]:
     return found
 
 
+def naive_runs(docs: list[list[str]], sequences: list[list[int]]) -> list[set[str]]:
+    found = []
+    for tokens, starts in zip(docs, sequences, strict=True):
+        bounds = [*starts, len(tokens)]
+        runs: list[tuple[int, int]] = []
+        for start, end in itertools.pairwise(bounds):
+            cases = [case_name(word) for word in tokens[start:end]]
+            if set(cases) <= {"upper", "title", ""} and cases.count("upper") >= max(
+                1, cases.count("title")
+            ):
+                continue  # a heading in capitals
+            groups = itertools.groupby(range(start, end), lambda t: cases[t - start])  # noqa: B023
+            capital = [t for case, ts in groups if case not in ("", "lower") for t in ts]
+            while capital:
+                first = last = capital.pop(0)
+                while capital and capital[0] == last + 1:
+                    last = capital.pop(0)
+                if last + 1 - first <= 6:
+                    runs.append((first, last + 1))
+        for t, token in enumerate(tokens):
+            names = {f"opening={tokens[0].lower()}"}
+            found.append(names)
+            if case_name(token) in ("", "lower"):
+                continue
+            places = [
+                (min(end - first, 4), -u, first, end)
+                for first, end in runs
+                for u in range(first, end)
+                if tokens[u].lower() == token.lower() and not first <= t < end
+            ]
+            if places:
+                _, at, first, end = max(places)
+                at = -at
+                names |= {
+                    f"run_first={tokens[first].lower()}",
+                    f"run_last={tokens[end - 1].lower()}",
+                    f"run_before={tokens[at - 1].lower() if at > first else '<edge>'}",
+                    f"run_after={tokens[at + 1].lower() if at + 1 < end else '<edge>'}",
+                    f"run_place={at - first}/{end - first}",
+                }
+    return found
+
+
 WORDS = st.sampled_from(["anna", "Anna", "ANNA", "aNNa", "bonn", "Bonn", "12", ".", "A"])
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.data())
-def test_columns_are_those_of_the_naive_twin(data: Any) -> None:
-    texts = data.draw(st.lists(st.lists(WORDS, min_size=1, max_size=10), min_size=1, max_size=3))
+def encoded_names(data: Any, words: Any, kinds: list[str]) -> tuple[Any, Any, list[set[str]]]:
+    """Drawn docs, the starts of their sequences, and the names of each token's features."""
+    texts = data.draw(st.lists(st.lists(words, min_size=1, max_size=10), min_size=1, max_size=3))
     starts = [sorted({0, *data.draw(st.sets(st.integers(0, len(text) - 1)))}) for text in texts]
     docs = make_docs(*texts)
     firsts = offsets_of(docs)
     offsets = [f + s for f, ss in zip(firsts[:-1], starts, strict=True) for s in ss]
     cuts = np.array([*offsets, firsts[-1]], np.int64)
-    features = create_token_features({}, [], [], document=KINDS)
+    features = create_token_features({}, [], [], document=kinds)
     columns = features.fit(docs, cuts, min_count=1, max_bins=255)
     codes, _ = features.encode(docs, cuts, columns)
     names = [
         {n.removeprefix("document.").replace("[0]=", "=") for n in row}
         for row in decoded(codes, columns)
     ]
+    return texts, starts, names
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_columns_are_those_of_the_naive_twin(data: Any) -> None:
+    texts, starts, names = encoded_names(data, WORDS, KINDS)
     assert names == naive(texts, starts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_runs_are_those_of_the_naive_twin(data: Any) -> None:
+    words = st.sampled_from(["Anna", "ANNA", "Bonn", "City", "in", "."])
+    texts, starts, names = encoded_names(data, words, ["runs", "opening"])
+    assert names == naive_runs(texts, starts)
 
 
 def test_documents_do_not_know_of_each_other() -> None:
