@@ -35,6 +35,11 @@ class LinearWeights:
             np.zeros((n_numeric, n_labels), np.float32),
         )
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Features, numeric columns, labels."""
+        return (len(self.categorical), *self.numeric.shape)
+
     def is_zero(self) -> bool:
         return not (self.categorical.any() or self.numeric.any())
 

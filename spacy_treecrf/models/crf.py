@@ -88,6 +88,9 @@ class CRF:
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
+        previous = potentials.previous_linear
+        if potentials.rounds >= self.settings.linear_rounds:  # no linear round will ask for it
+            previous = LinearWeights.zeros(*previous.shape)
         return {
             "kind": "crf",
             "settings": asdict(self.settings),
@@ -98,7 +101,7 @@ class CRF:
             },
             "edges": potentials.edges,
             "linear": _sparse_state(potentials.linear),
-            "previous_linear": _sparse_state(potentials.previous_linear),
+            "previous_linear": _sparse_state(previous),
             "forest": potentials.forest.to_state(),
             "rounds": potentials.rounds,
         }
