@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,6 +18,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_treecrf.engine.boosting import Booster
+from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.features.extractor import FeatureExtractor
@@ -50,15 +52,22 @@ class Learner:
         self.task = task
         self.sequence = sequence
         self._workers = Workers(shim.settings.threads)
-        self._n_fitted = 0  # tokens that the columns were fitted on
+        self._fitted = (0, 0)  # tokens and sequences that the columns were fitted on
         self._provisional = False  # columns that were fitted before other pipes wrote on the docs
         self._serials = count()
         self._serial_of: WeakKeyDictionary[Doc, int] = WeakKeyDictionary()
         self._encoded: WeakKeyDictionary[Doc, Encoded] = WeakKeyDictionary()
+        self._encoded_columns: Columns | None = None
+        self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
         self._pending: dict[int, Example] = {}
         self._booster: Booster | None = None
         self._booster_key: tuple[int, ...] = ()
+        self._booster_offsets = np.zeros(0, np.int64)
         self._booster_crf: CRF | None = None
+
+    def __reduce__(self) -> tuple[type[Learner], tuple[Any, ...]]:
+        """A copy, as for another process, begins without what is kept between steps."""
+        return Learner, (self.shim, self.features, self.task, self.sequence)
 
     def begin(self, examples: Sequence[Example]) -> None:
         """A new model for the shim's labels, with the features of the examples."""
@@ -67,24 +76,35 @@ class Learner:
         if self._provisional:
             # The gold annotation shows about the values that other pipes will write.
             docs = [example.reference for example in examples]
-        self._fit(docs, examples)
+        # No pipe has run on these docs, so that boundaries which one will set may be missing.
+        self._fit(docs, examples, "auto" if self.sequence == "sentence" else self.sequence)
 
     def add(self, examples: Sequence[Example]) -> float:
-        """Examples for the next step; returns their loss now: -log P(annotation) per token."""
+        """Examples for the next step; returns their loss now: -log P(annotation) per token.
+
+        Examples that are pending already do not count again.
+        """
         for example in examples:
             serial = self._serial_of.get(example.reference)
             if serial is None:
                 serial = self._serial_of[example.reference] = next(self._serials)
             self._pending[serial] = example
         booster = self._prepare()
-        loss = 0.0 if booster is None else -booster.log_likelihood
+        loss, n_tokens = before = self._counted
+        if booster is not None:
+            n_tokens = booster.n_annotated
+            loss = -booster.log_likelihood * n_tokens
+        self._counted = loss, n_tokens
         self._workers.close()  # threads do not survive the fork of nlp.pipe(n_process=2)
-        return loss
+        return (loss - before[0]) / max(1, n_tokens - before[1])
 
     def step(self, rounds: int) -> None:
         """Boost so many rounds on the examples added since the last step."""
-        booster = self._prepare()
+        if self.shim.crf is not self._booster_crf:  # replaced since the examples were added
+            self._prepare()
+        booster = self._booster if self._pending else None
         self._pending.clear()
+        self._counted = (0.0, 0)
         if booster is None:
             return
         goal = booster.potentials.rounds + rounds
@@ -103,13 +123,14 @@ class Learner:
             if not done:
                 self._booster = None
 
-    def gold(self, examples: Sequence[Example]) -> list[list[Label]]:
+    def gold(self, examples: Sequence[Example], sequence: str | None = None) -> list[list[Label]]:
         """Labels of the examples' tokens; None where nothing, or nothing learnable, is known."""
+        sequence = sequence or self.sequence
         golds = map(self.task.gold, examples)
         if self.task.constraints != "biluo":
             return list(golds)
         return [
-            without_cut_spans(gold, starts_of(example.predicted, self.sequence).tolist(), None)
+            without_cut_spans(gold, starts_of(example.predicted, sequence).tolist(), None)
             for gold, example in zip(golds, examples, strict=True)
         ]
 
@@ -118,27 +139,28 @@ class Learner:
         ids: dict[Label, int] = {label: i for i, label in enumerate(self.shim.labels)}
         return np.array([ids.get(y, UNKNOWN_LABEL) for labels in gold for y in labels], np.int32)
 
-    def _fit(self, docs: Sequence[Doc], examples: Sequence[Example]) -> None:
+    def _fit(self, docs: Sequence[Doc], examples: Sequence[Example], sequence: str) -> None:
         settings = self.shim.settings
         if self.shim.constraints_of_task and settings.order:
             settings = replace(settings, constraints=self.task.constraints)
-        gold = self.gold(examples)
-        self.features.learn(docs, [spans_of(labels) for labels in gold])
-        offsets = cut(docs, self.sequence)
+        gold = self.gold(examples, sequence)
+        predicted = [example.predicted for example in examples]
+        has_spans = self.task.constraints == "biluo"
+        self.features.learn(predicted, list(map(spans_of, gold)) if has_spans else None)
+        offsets = cut(docs, sequence)
         columns = self.features.fit(
             docs, offsets, min_count=settings.min_count, max_bins=settings.max_bins
         )
         ids = self.label_ids(gold)
         labels_only = Sequences(
-            offsets=cut([example.predicted for example in examples], self.sequence),
+            offsets=cut(predicted, sequence),
             codes=np.zeros((len(ids), 0), np.int32),
             numeric=np.zeros((len(ids), 0), np.uint8),
             labels=ids,
             weights=np.ones(len(ids), np.float32),
         )
         self.shim.crf = new_crf(settings, self.shim.labels, columns, labels_only)
-        self._n_fitted = int(offsets[-1])
-        self._encoded.clear()
+        self._fitted = (len(ids), len(offsets) - 1)
 
     def _prepare(self) -> Booster | None:
         """The booster of the pending examples; None if none of them is annotated."""
@@ -146,9 +168,11 @@ class Learner:
         if not key:
             return None
         examples = [self._pending[serial] for serial in key]
-        self._fit_again(examples)
+        offsets = cut([example.predicted for example in examples], self.sequence)
+        self._fit_again(examples, offsets)
         known = self._booster is not None and key == self._booster_key
         known = known and self.shim.crf is self._booster_crf
+        known = known and np.array_equal(offsets, self._booster_offsets)
         if known and not self.features.reads_annotations:
             return self._booster
         data = self._rows(examples)
@@ -158,19 +182,19 @@ class Learner:
                 train.numeric, data.numeric
             ):
                 return self._booster
-        self._booster_key, self._booster_crf = key, self.shim.crf
+        self._booster_key, self._booster_offsets = key, offsets
+        self._booster_crf = self.shim.crf
         self._booster = None if data is None else self._new_booster(data)
         return self._booster
 
-    def _fit_again(self, examples: Sequence[Example]) -> None:
+    def _fit_again(self, examples: Sequence[Example], offsets: npt.NDArray[np.int64]) -> None:
         """Before the first round: fit the columns on a batch that tells more than `begin` saw."""
         if self.shim.trained.potentials.rounds:
             return
-        docs = [example.predicted for example in examples]
-        n_tokens = sum(map(len, docs))
-        if n_tokens > self._n_fitted or (self._provisional and n_tokens == self._n_fitted):
+        size = (int(offsets[-1]), len(offsets) - 1)
+        if size > self._fitted or (self._provisional and size[0] == self._fitted[0]):
             self._provisional = False
-            self._fit(docs, examples)
+            self._fit([example.predicted for example in examples], examples, self.sequence)
 
     def _new_booster(self, data: Sequences) -> Booster:
         """Settings may have changed since the model began, but not what the model is."""
@@ -214,18 +238,21 @@ class Learner:
     def _encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Rows of the examples, in their order; of all in one piece if none of them is kept."""
         keep = not self.features.reads_annotations
-        lacking = [e for e in examples if not keep or e.reference not in self._encoded]
+        if self._encoded_columns is not self.shim.trained.columns:
+            self._encoded.clear()
+            self._encoded_columns = self.shim.trained.columns
+        kept = [self._kept(example) if keep else None for example in examples]
+        lacking = [e for e, part in zip(examples, kept, strict=True) if part is None]
         docs = [example.predicted for example in lacking]
         offsets = cut(docs, self.sequence)
         codes, numeric = self.features.encode(
             docs, offsets, self.shim.trained.columns, training=True
         )
-        if len(lacking) == len(examples) and offsets[-1] >= BIG_BATCH * self._n_fitted:
+        if len(lacking) == len(examples) and offsets[-1] >= BIG_BATCH * self._fitted[0]:
             return [Encoded(np.diff(offsets), codes, numeric)]
         parts: list[Encoded] = []
         fresh = 0
-        for example in examples:
-            part = self._encoded.get(example.reference) if keep else None
+        for example, part in zip(examples, kept, strict=True):
             if part is None:
                 rows = slice(fresh, fresh + len(example.predicted))
                 fresh = rows.stop
@@ -235,3 +262,11 @@ class Learner:
                     self._encoded[example.reference] = part
             parts.append(part)
         return parts
+
+    def _kept(self, example: Example) -> Encoded | None:
+        """Rows of an earlier batch, if the doc is cut into the same sequences as then."""
+        part = self._encoded.get(example.reference)
+        if part is None:
+            return None
+        lengths = np.diff(cut([example.predicted], self.sequence))
+        return part if np.array_equal(part.lengths, lengths) else None

@@ -24,7 +24,13 @@ from spacy_treecrf.pipeline.confidence import (
 from spacy_treecrf.pipeline.label_names import names_of, sequence_labels
 from spacy_treecrf.pipeline.sequencing import check_mode, cut, starts_of
 from spacy_treecrf.pipeline.shim import CRFShim
-from spacy_treecrf.pipeline.tasks.biluo import OUTSIDE, spans_of, without_cut_spans, write_span
+from spacy_treecrf.pipeline.tasks.biluo import (
+    OUTSIDE,
+    spans_of,
+    well_formed,
+    without_cut_spans,
+    write_span,
+)
 from spacy_treecrf.pipeline.tasks.task import Task
 
 if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not before
@@ -203,6 +209,10 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         with Workers(self.shim.settings.threads) as workers:
             ids = predict_labels(scores, data, crf.chain, predictor, workers)
         labels = [names[i] for i in ids.tolist()]
+        exact = crf.settings.constraints == "biluo" and predictor == "viterbi"
+        if self.task.constraints == "biluo" and not exact:
+            labels = well_formed(labels, data.offsets.tolist())
+            ids = self.learner.label_ids([labels])
         bounds = list(accumulate(map(len, docs), initial=0))
         by_doc = [labels[a:b] for a, b in pairwise(bounds)]
         if not self.probabilities and not self.min_prob:
@@ -239,7 +249,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             if self.probabilities and prediction.probabilities is not None:
                 set_token_probabilities(doc, prediction.probabilities)
                 # by a token: a span may have lost whitespace at its ends
-                set_span_probabilities(made or [], [p_of_token[s.start] for s in made or []])
+                known = [span for span in made or [] if span.start in p_of_token]
+                set_span_probabilities(known, [p_of_token[span.start] for span in known])
 
     def marginals(self, doc: Doc) -> npt.NDArray[np.float64]:
         """P(label) of every token: (n_tokens, len(sequence_labels))."""
@@ -272,7 +283,11 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         if self.task.constraints != "biluo":
             raise ValueError("treecrf: only entities and spans have a span's probability")
         starts = starts_of(span.doc, self.sequence).tolist()
-        if label not in self.labels or any(span.start < s < span.end for s in starts):
+        if (
+            not len(span)
+            or label not in self.labels
+            or any(span.start < s < span.end for s in starts)
+        ):
             return 0.0
         wanted: list[str | None] = [None] * len(span.doc)
         write_span(wanted, span.start, span.end, label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from thinc.api import Shim
@@ -46,11 +47,12 @@ class CRFShim(Shim):
         return self.crf
 
     def add_labels(self, labels: Sequence[str]) -> None:
-        self.labels.extend(label for label in labels if label not in self.labels)
+        labels = list(dict.fromkeys([*self.labels, *labels]))
         if self.crf is not None:
             from spacy_treecrf.models.new_labels import add_labels
 
-            self.crf = add_labels(self.crf, self.labels)
+            self.crf = add_labels(self.crf, labels)
+        self.labels = labels
 
     def to_bytes(self) -> bytes:
         from spacy_treecrf.models import storage
@@ -86,7 +88,9 @@ class CRFShim(Shim):
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CRFShim:
-        return self.copy()
+        twin = self.copy()
+        twin.features = deepcopy(self.features, memo)  # those of the pipe that is copied with it
+        return twin
 
     def finish_update(self, optimizer: Any) -> None:
         """Nothing to do: the pipe boosts in its own finish_update."""

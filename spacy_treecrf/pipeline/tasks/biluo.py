@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 OUTSIDE = "O"
 PREFIXES = ("B", "I", "L", "U")
@@ -62,6 +63,18 @@ def spans_of(labels: Sequence[Label]) -> list[TokenSpan]:
     if open_name:
         spans.append((start, len(labels), open_name))
     return spans
+
+
+def well_formed(labels: Sequence[str], offsets: Sequence[int]) -> list[str]:
+    """The labels with all their spans spelled in BILUO, none of them in two sequences.
+
+    offsets: sequence s is labels offsets[s]:offsets[s+1].
+    """
+    result: list[Label] = [OUTSIDE] * len(labels)
+    for first, last in pairwise(offsets):
+        for start, end, name in spans_of(labels[first:last]):
+            write_span(result, first + start, first + end, name)
+    return [label or OUTSIDE for label in result]
 
 
 def without_cut_spans(
