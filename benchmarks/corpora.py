@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,33 @@ def shape(word: str) -> str:
     for pattern, sign in (("[A-Z]", "X"), ("[a-z]", "x"), ("[0-9]", "d")):
         word = re.sub(pattern, sign, word)
     return re.sub(r"(.)\1{4,}", r"\1\1\1\1", word)
+
+
+@dataclass
+class Document:
+    """The sentences of a document, laid end to end."""
+
+    words: list[str] = field(default_factory=list)
+    entities: list[str] = field(default_factory=list)  # B-, I- and O labels
+    starts: list[bool] = field(default_factory=list)  # does a sentence begin here
+
+
+def read_conll2003(part: str, limit: int | None = None) -> list[Document]:
+    """The first `limit` documents of "eng.train" or "eng.testa"; their IOB1 labels become BIO."""
+    documents: list[Document] = []
+    for block in corpus("conll2003", part).read_text(encoding="latin-1").split("\n\n"):
+        lines = [line.split() for line in block.splitlines() if line.strip()]
+        if lines and lines[0][0] == "-DOCSTART-":
+            documents.append(Document())
+            lines = lines[1:]
+        previous = "O"
+        for t, (word, *_, label) in enumerate(lines):
+            begins = label[:2] == "I-" and previous[2:] != label[2:]
+            documents[-1].words.append(word)
+            documents[-1].entities.append(f"B-{label[2:]}" if begins else label)
+            documents[-1].starts.append(t == 0)
+            previous = label
+    return [document for document in documents if document.words][:limit]
 
 
 def read_nettalk_stress() -> dict[str, list[str]]:

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.fresh_environment import ROOT, build_wheel, new_environment, run
 
 pytestmark = pytest.mark.slow
-
-
-def run(command: list[str | Path], cwd: Path) -> str:
-    """Standard output of a command, run as in a shell that has no environment activated."""
-    inherited = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"}
-    environment = {name: value for name, value in os.environ.items() if name not in inherited}
-    done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
 
 
 def readme_commands(checkout: Path) -> list[str]:
@@ -90,11 +76,7 @@ print(Path(spacy_treecrf.__file__).parent)
 
 
 def test_wheel_holds_the_package_alone_and_works(checkout: Path, tmp_path: Path) -> None:
-    run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path, "."],
-        checkout,
-    )
-    (wheel,) = tmp_path.glob("spacy_treecrf-*.whl")
+    wheel = build_wheel(checkout, tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         files = [Path(name) for name in archive.namelist()]
     assert {path.parts[0].partition("-")[0] for path in files} == {"spacy_treecrf"}
@@ -103,9 +85,7 @@ def test_wheel_holds_the_package_alone_and_works(checkout: Path, tmp_path: Path)
     assert not [path for path in files if {"tests", "data", "benchmarks"} & set(path.parts)]
     assert any(path.name == "LICENSE" for path in files)
 
-    venv.create(tmp_path / "venv", with_pip=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    run([python, "-m", "pip", "install", "--quiet", wheel], tmp_path)
+    python = new_environment(tmp_path / "venv", wheel)
     predicted, place = run([python, "-c", USE_INSTALLED], tmp_path).splitlines()
     assert predicted == "[['A', 'B']]"
     assert Path(place).is_relative_to(tmp_path / "venv")

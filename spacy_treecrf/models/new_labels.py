@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.constraints import constrain
-from spacy_treecrf.engine.forest import Forest
+from spacy_treecrf.engine.forest import Forest, grow_forest
+from spacy_treecrf.engine.grower import Tree
 from spacy_treecrf.engine.linear import LinearWeights
 from spacy_treecrf.engine.potentials import Potentials
-from spacy_treecrf.engine.splitting import CONTEXT
+from spacy_treecrf.engine.splitting import CONTEXT, LEAF
 from spacy_treecrf.models.crf import CRF
 
-# Score of every move to a label that no round has seen: about one in four hundred where all
-# else is equal, so that it takes hardly anything from the old labels before it is learned.
+# Score of a label that no round has seen: about one in four hundred where all else is equal, so
+# that it takes hardly anything from the old labels before it is learned.
 UNSEEN_LABEL_SCORE = -6.0
 
 
@@ -27,16 +28,18 @@ def add_labels(crf: CRF, labels: Sequence[str]) -> CRF:
         return crf
     names = [*crf.labels, *new]
     crf.settings.check_labels(len(names))
-    old, n_new = crf.potentials, len(new)
-    edges = np.full((len(names) + 1, len(names)), UNSEEN_LABEL_SCORE, np.float32)
-    edges[: len(crf.labels), : len(crf.labels)] = old.edges[:-1]
-    edges[len(crf.labels) : -1, : len(crf.labels)] = 0.0
-    edges[-1, : len(crf.labels)] = old.edges[-1]
+    old, n_old, n_new = crf.potentials, len(crf.labels), len(new)
+    edges = np.zeros((len(names) + 1, len(names)), np.float32)
+    edges[:n_old, :n_old] = old.edges[:-1]
+    edges[-1, :n_old] = old.edges[-1]
+    forests = [_moved_start(forest, n_old, len(names)) for forest in old.forests]
+    if old.rounds:
+        forests.append(_stumps(range(n_old, len(names)), UNSEEN_LABEL_SCORE, old.rounds - 1))
     potentials = Potentials(
         edges=edges,
         linear=_wider(old.linear, n_new),
         previous_linear=_wider(old.previous_linear, n_new),
-        forests=tuple(_moved_start(forest, len(crf.labels), len(names)) for forest in old.forests),
+        forests=tuple(forests),
         rounds=old.rounds,
     )
     if crf.settings.constraints == "observed":  # nothing is known of how the new labels follow
@@ -45,6 +48,15 @@ def add_labels(crf: CRF, labels: Sequence[str]) -> CRF:
     else:
         masks = constrain(crf.settings.constraints, names, order=crf.settings.order)
     return replace(crf, labels=names, masks=masks, potentials=potentials)
+
+
+def _stumps(classes: Sequence[int], value: float, round_: int) -> Forest:
+    """Trees of one leaf, which give each of the classes the same score everywhere."""
+    nothing = np.array([-1], np.int32)
+    zero = np.zeros(1)
+    kind = np.array([LEAF], np.uint8)
+    leaf = Tree(kind, nothing, np.zeros(1, np.int32), nothing, nothing, zero + value, zero)
+    return grow_forest([leaf] * len(classes), classes, round_)
 
 
 def _wider(weights: LinearWeights, n_new: int) -> LinearWeights:
