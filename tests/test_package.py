@@ -23,6 +23,7 @@ LAYERS = {
     "estimators": {"engine", "models"},
     "features": {"engine", "features"},
     "pipeline": {"engine", "models", "features", "pipeline"},
+    "corpora": {"pipeline", "corpora"},
 }
 WITHOUT_SPACY = ("engine", "models", "estimators")
 

@@ -1,0 +1,43 @@
+"""Corpora: files in, labelled sequences out, in splits that never change."""
+
+from spacy_treecrf.corpora.docs import tasks_of, to_docs
+from spacy_treecrf.corpora.reading import CorpusFile, read_columns
+from spacy_treecrf.corpora.record import PARTS, Record, Splits
+from spacy_treecrf.corpora.registry import (
+    CORPORA,
+    DEFAULT_CORPUS,
+    Corpus,
+    find_corpus,
+    load_corpus,
+)
+from spacy_treecrf.corpora.synthetic import Synthetic
+from spacy_treecrf.corpora.writing import (
+    FORMATS,
+    Prepared,
+    prepare_corpus,
+    write_conll,
+    write_jsonl,
+    write_spacy,
+)
+
+__all__ = [
+    "CORPORA",
+    "DEFAULT_CORPUS",
+    "FORMATS",
+    "PARTS",
+    "Corpus",
+    "CorpusFile",
+    "Prepared",
+    "Record",
+    "Splits",
+    "Synthetic",
+    "find_corpus",
+    "load_corpus",
+    "prepare_corpus",
+    "read_columns",
+    "tasks_of",
+    "to_docs",
+    "write_conll",
+    "write_jsonl",
+    "write_spacy",
+]

@@ -1,0 +1,129 @@
+"""Readers for the [corpora] block of a config."""
+
+# No `from __future__ import annotations` here: configs are checked against the types below.
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import srsly
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from spacy.training.corpus import walk_corpus
+from spacy.util import registry
+from spacy.vocab import Vocab
+
+from spacy_treecrf.corpora.docs import register_extension, to_docs
+from spacy_treecrf.corpora.registry import CORPORA
+from spacy_treecrf.corpora.synthetic import synthetic_splits
+
+EXTENSION = "_."
+Reader = Callable[[Language], Iterator[Example]]
+
+
+def corpus(path: Path | None, inputs: list[str] = [], limit: int = 0) -> Reader:  # noqa: B006
+    """Like spacy.Corpus.v1 with gold tokens, but docs may keep some of their annotations as input.
+
+    It reads its files once: with a doc for each word, this takes longer than an evaluation.
+
+    path: A .spacy file or a folder of them.
+    inputs: Attributes of spaCy (TAG, SENT_START, ...) and token extensions ("_.pixels") that are
+        features of the docs to predict, rather than labels. Extensions are registered if need be.
+    limit: The number of docs to read; 0: all.
+    """
+    if path is None:
+        raise ValueError("treecrf: path of spacy_treecrf.Corpus.v1 is null; name a .spacy file")
+    attrs = [name for name in inputs if not name.startswith(EXTENSION)]
+    extensions = {name.removeprefix(EXTENSION) for name in inputs} - set(attrs)
+    for name in extensions:
+        register_extension(name)
+    references: dict[Vocab, list[Doc]] = {}
+
+    def read(nlp: Language) -> Iterator[Example]:
+        if nlp.vocab not in references:
+            references.clear()
+            references[nlp.vocab] = _read_docs(path, nlp.vocab, limit)
+            _check_extensions(path, references[nlp.vocab], extensions)
+        for reference in references[nlp.vocab]:
+            yield Example(_with_inputs(reference, attrs, extensions), reference)
+
+    return read
+
+
+def _read_docs(path: Path, vocab: Vocab, limit: int) -> list[Doc]:
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"treecrf: {path} does not exist; prepare the corpus, or name another .spacy file"
+        )
+    docs: list[Doc] = []
+    unpacker = srsly.msgpack.Unpacker(raw=False, use_list=False)
+    for file in walk_corpus(Path(path), ".spacy"):
+        stored = DocBin().from_disk(file)
+        # spaCy makes an unpacker for the user data of each doc, which takes longer than all else
+        packed, stored.user_data = stored.user_data, [None] * len(stored)
+        for doc, data in zip(stored.get_docs(vocab), packed, strict=True):
+            if limit and len(docs) == limit:
+                return docs
+            if data is not None:
+                unpacker.feed(data)
+                doc.user_data.update(unpacker.unpack())
+            docs.append(doc)
+    return docs
+
+
+def _check_extensions(path: Path, docs: list[Doc], extensions: set[str]) -> None:
+    seen = {name for doc in docs for name, _ in _extension_values(doc)}
+    if unseen := sorted(extensions - seen):
+        raise ValueError(
+            f"treecrf: no token of {path} has {EXTENSION}{unseen[0]}, which setting 'inputs' "
+            "names; write the docs with DocBin(store_user_data=True)"
+        )
+
+
+def _extension_values(doc: Doc) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Names of extensions with the items of the user data that hold them.
+
+    spaCy keeps the value of a token under ("._.", name, its first character, None).
+    """
+    for key, value in doc.user_data.items():
+        if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[3] is None:
+            yield key[1], (key, value)
+
+
+def _with_inputs(reference: Doc, attrs: list[str], extensions: set[str]) -> Doc:
+    doc = Doc(
+        reference.vocab,
+        words=[token.text for token in reference],
+        spaces=[bool(token.whitespace_) for token in reference],
+    )
+    if attrs:
+        names: Any = attrs
+        values: Any = reference.to_array(names).reshape(len(doc), -1)
+        doc.from_array(names, values)
+    if extensions:
+        doc.user_data.update(
+            item for name, item in _extension_values(reference) if name in extensions
+        )
+    return doc
+
+
+def synthetic(setting: str = "transition", part: str = "train", seed: int = 0) -> Reader:
+    """Docs of the synthetic corpus, without any file.
+
+    setting: "transition" or "both".
+    part: "train", "dev" or "test".
+    """
+    splits = synthetic_splits(setting, seed)
+    if part not in splits:
+        raise ValueError(f"treecrf: part is {part!r}; use one of {', '.join(splits)}")
+    records = splits[part]
+
+    def read(nlp: Language) -> Iterator[Example]:
+        for doc in to_docs(records, CORPORA["synthetic"], nlp.vocab):
+            yield Example(Doc(nlp.vocab, words=[token.text for token in doc]), doc)
+
+    return read
+
+
+registry.readers("spacy_treecrf.Corpus.v1", func=corpus)
+registry.readers("spacy_treecrf.Synthetic.v1", func=synthetic)

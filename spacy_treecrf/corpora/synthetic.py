@@ -1,0 +1,93 @@
+"""Sequences of a hidden Markov model whose observations and transitions are more or less sharp.
+
+The model of Hao and Fern (2007), who compared output codes with it. A label shows its own
+observation with probability p_o, else one of k_o others; it is followed by itself with probability
+p_l, else by one of k_l others.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from spacy_treecrf.corpora.record import Record, Splits
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """n_labels, n_observations: A label's own observation has its number, modulo the latter."""
+
+    n_labels: int = 40
+    n_observations: int = 40
+    p_o: float = 0.2
+    k_o: int = 8
+    p_l: float = 0.6
+    k_l: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("p_o", self.p_o), ("p_l", self.p_l)):
+            if not 0 <= value <= 1:
+                raise ValueError(f"treecrf: {name} is {value}; use a probability from 0 to 1")
+        for name, few, many in (
+            ("k_o", self.k_o, self.n_observations),
+            ("k_l", self.k_l, self.n_labels),
+        ):
+            if not 1 <= few < many:
+                raise ValueError(
+                    f"treecrf: {name} is {few}; use a whole number from 1 to {many - 1}: others "
+                    f"than its own among {many}"
+                )
+
+    def sample(self, n: int, length: int = 15, stream: str = "train") -> list[Record]:
+        """n sequences; the model depends on the seed alone, the sequences also on the stream."""
+        shown, followed = self._neighbours()
+        rng = random.Random(f"{self.seed} {stream}")
+        records = []
+        for i in range(n):
+            words, labels = [], []
+            label = rng.randrange(self.n_labels)
+            for _ in range(length):
+                own = label % self.n_observations
+                word = own if rng.random() < self.p_o else rng.choice(shown[label])
+                words.append(f"o{word}")
+                labels.append(f"l{label}")
+                label = label if rng.random() < self.p_l else rng.choice(followed[label])
+            records.append(Record(words, {"tag": labels}, key=f"{stream} {i}"))
+        return records
+
+    def _neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
+        """For each label the other observations it shows, and the other labels that follow it."""
+        rng = random.Random(f"{self.seed} model")
+        shown, followed = [], []
+        for label in range(self.n_labels):
+            own = label % self.n_observations
+            others = [o for o in range(self.n_observations) if o != own]
+            shown.append(rng.sample(others, self.k_o))
+            others = [other for other in range(self.n_labels) if other != label]
+            followed.append(rng.sample(others, self.k_l))
+        return shown, followed
+
+
+# Transitions tell much, observations little; and both tell much.
+SETTINGS = {
+    "transition": {"p_o": 0.2, "k_o": 8, "p_l": 0.6, "k_l": 2},
+    "both": {"p_o": 0.6, "k_o": 2, "p_l": 0.6, "k_l": 2},
+}
+SIZES = {"train": 500, "dev": 100, "test": 500}
+
+
+def synthetic_splits(setting: str, seed: int) -> Splits:
+    if setting not in SETTINGS:
+        raise ValueError(
+            f"treecrf: setting is {setting!r}; use one of {', '.join(map(repr, SETTINGS))}"
+        )
+    values = SETTINGS[setting]
+    model = Synthetic(
+        p_o=float(values["p_o"]),
+        k_o=int(values["k_o"]),
+        p_l=float(values["p_l"]),
+        k_l=int(values["k_l"]),
+        seed=seed,
+    )
+    return {part: model.sample(n, stream=part) for part, n in SIZES.items()}

@@ -1,0 +1,94 @@
+"""Readers for configs: examples whose docs to predict hold inputs, never labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Token
+from spacy.training import Corpus as SpacyCorpus
+from spacy.util import registry
+
+from spacy_treecrf.corpora import CORPORA, Record, write_spacy
+from spacy_treecrf.corpora.readers import corpus, synthetic
+
+BITS = Record(["?", "?"], {"letter": ["a", "b"]}, {"pixels": [[0, 1], [1, 0]]})
+
+
+@pytest.fixture
+def chunks(tmp_path: Path) -> Path:
+    path = tmp_path / "chunks.spacy"
+    labels = {"tag": ["N", "V"], "chunk": ["B-NP", "B-VP"]}
+    write_spacy(path, [Record([f"a{i}", "b"], labels) for i in range(5)], CORPORA["conll2000"])
+    return path
+
+
+def test_docs_to_predict_have_the_inputs_and_no_labels(chunks: Path) -> None:
+    nlp = spacy.blank("en")
+    plain = next(iter(corpus(chunks)(nlp)))
+    assert [token.text for token in plain.predicted] == ["a0", "b"]
+    assert not plain.predicted.has_annotation("TAG")
+    tagged = next(iter(corpus(chunks, ["TAG", "SENT_START"])(nlp)))
+    assert [token.tag_ for token in tagged.predicted] == ["N", "V"]
+    assert tagged.predicted.has_annotation("SENT_START")
+    assert not tagged.predicted.spans
+    assert [span.label_ for span in tagged.reference.spans["chunks"]] == ["NP", "VP"]
+
+
+def test_extensions_are_inputs_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "ocr.spacy"
+    write_spacy(path, [BITS], CORPORA["ocr"])
+    nlp = spacy.blank("xx")
+    Token.remove_extension("pixels")  # as in another process
+    (example,) = corpus(path, ["_.pixels"])(nlp)
+    assert [tuple(token._.pixels) for token in example.predicted] == [(0, 1), (1, 0)]
+    assert [token._.letter for token in example.predicted] == [None, None]
+    assert [token._.letter for token in example.reference] == ["a", "b"]
+    with pytest.raises(ValueError, match=r"^treecrf: no token of .* has _\.pixel,"):
+        list(corpus(path, ["_.pixel"])(nlp))
+
+
+def test_docs_are_those_of_spacys_reader_and_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "letters.spacy"
+    records = [Record(list(word), {"hyphen": ["no"] * len(word)}) for word in ("ab", "c")]
+    write_spacy(path, records, CORPORA["moby"])
+    nlp = spacy.blank("xx")
+    read = corpus(path)
+    ours = list(read(nlp))
+    for mine, theirs in zip(ours, SpacyCorpus(path)(nlp), strict=True):
+        assert mine.reference.user_data == theirs.reference.user_data
+        assert mine.reference.to_bytes() == theirs.reference.to_bytes()
+    path.unlink()
+    assert [example.reference for example in read(nlp)] == [example.reference for example in ours]
+    assert Token.has_extension("hyphen")
+
+
+def test_limit_stops_and_missing_files_are_refused(chunks: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    assert len(list(corpus(chunks, limit=2)(nlp))) == 2
+    assert len(list(corpus(chunks.parent)(nlp))) == 5
+    with pytest.raises(FileNotFoundError, match=r"^treecrf: .*does not exist"):
+        list(corpus(tmp_path / "none.spacy")(nlp))
+    with pytest.raises(ValueError, match=r"^treecrf: path of"):
+        corpus(None)
+
+
+def test_synthetic_reader_needs_no_file() -> None:
+    nlp = spacy.blank("xx")
+    examples = list(synthetic(part="dev")(nlp))
+    assert len(examples) == 100
+    assert examples[0].reference[0].tag_.startswith("l")
+    assert not examples[0].predicted.has_annotation("TAG")
+    with pytest.raises(ValueError, match=r"^treecrf: part is 'all'"):
+        synthetic(part="all")
+    with pytest.raises(ValueError, match=r"^treecrf: setting is 'none'"):
+        synthetic("none")
+
+
+def test_registered_names() -> None:
+    assert registry.readers.get("spacy_treecrf.Corpus.v1") is corpus
+    assert registry.readers.get("spacy_treecrf.Synthetic.v1") is synthetic
+    features = registry.misc.get("spacy_treecrf.LineFeatures.v1")()
+    doc = spacy.blank("xx")("Hello?")
+    assert len(features(doc)) == len(doc)

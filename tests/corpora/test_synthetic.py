@@ -1,0 +1,51 @@
+"""The hidden Markov model of Hao and Fern."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from spacy_treecrf.corpora import Synthetic, load_corpus
+
+
+def test_observations_and_transitions_have_the_probabilities_asked_for() -> None:
+    model = Synthetic(n_labels=5, n_observations=6, p_o=0.7, k_o=2, p_l=0.4, k_l=3, seed=1)
+    shown: Counter[tuple[str, str]] = Counter()
+    followed: Counter[tuple[str, str]] = Counter()
+    for record in model.sample(400, length=30):
+        labels = record.labels["tag"]
+        shown.update(zip(labels, record.words, strict=True))
+        followed.update(pairwise(labels))
+    for i in range(5):
+        observations = {o: n for (label, o), n in shown.items() if label == f"l{i}"}
+        labels = {after: n for (label, after), n in followed.items() if label == f"l{i}"}
+        assert len(observations) == 3
+        assert len(labels) == 4
+        assert observations[f"o{i}"] / sum(observations.values()) == pytest.approx(0.7, abs=0.05)
+        assert labels[f"l{i}"] / sum(labels.values()) == pytest.approx(0.4, abs=0.05)
+
+
+def test_parts_are_of_one_model_and_differ_and_come_again() -> None:
+    splits = load_corpus("synthetic")
+    assert [len(splits[part]) for part in ("train", "dev", "test")] == [500, 100, 500]
+    assert splits["train"][0].words != splits["test"][0].words
+    assert splits == load_corpus("synthetic")
+    assert splits != load_corpus("synthetic", seed=1)
+    assert splits != load_corpus("synthetic", split="both")
+    seen = {part: _transitions(splits[part]) for part in ("train", "test")}
+    assert seen["test"] <= seen["train"]
+    assert len(seen["train"]) == 40 * 3
+
+
+def _transitions(records) -> set[tuple[str, str]]:
+    return {pair for record in records for pair in pairwise(record.labels["tag"])}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"p_o": 1.5}, {"p_l": -0.1}, {"k_o": 0}, {"k_o": 40}, {"k_l": 40}]
+)
+def test_impossible_models_are_refused(wrong) -> None:
+    with pytest.raises(ValueError, match=rf"^treecrf: {next(iter(wrong))} is "):
+        Synthetic(**wrong)
