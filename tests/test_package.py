@@ -24,8 +24,19 @@ LAYERS = {
     "features": {"engine", "features"},
     "pipeline": {"engine", "models", "features", "pipeline"},
     "corpora": {"pipeline", "corpora"},
+    "columnar": {"engine", "models", "estimators", "columnar"},
+    "evaluation": {
+        "engine",
+        "models",
+        "estimators",
+        "features",
+        "pipeline",
+        "columnar",
+        "evaluation",
+    },
+    "tuning": {"tuning"},
 }
-WITHOUT_SPACY = ("engine", "models", "estimators")
+WITHOUT_SPACY = ("engine", "models", "estimators", "columnar")
 
 
 def loaded_after(code: str) -> set[str]:

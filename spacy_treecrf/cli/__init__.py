@@ -1,0 +1,1 @@
+"""The command line: `spacy-treecrf`, or `python -m spacy_treecrf`."""

@@ -1,0 +1,55 @@
+"""The commands together. What they need is imported when they run: help comes at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spacy_treecrf import __version__
+from spacy_treecrf.cli import corpus, evaluate, inspect_model, plot, tag, train, tune
+
+app = typer.Typer(
+    name="spacy-treecrf",
+    help="Gradient-tree-boosted conditional random fields for sequence labelling.",
+    epilog=(
+        "\b\n"
+        "Start with a column file (a token per line, its label last, blank lines between):\n"
+        "  spacy-treecrf train train.conll --dev dev.conll -o model.treecrf\n"
+        "  spacy-treecrf evaluate model.treecrf test.conll\n"
+        "  spacy-treecrf tag model.treecrf new.conll\n"
+        "\n\b\n"
+        "Exit codes: 0 done, 1 an error that is said, 2 wrong usage, 130 interrupted by Ctrl-C."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("tag", epilog=tag.EXAMPLES)(tag.tag)
+app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)
+app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
+app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
+app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
+app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+app.add_typer(corpus.app, name="corpus")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show it.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def main() -> None:
+    app(prog_name="spacy-treecrf")

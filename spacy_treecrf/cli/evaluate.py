@@ -1,0 +1,195 @@
+"""`evaluate` and `compare`: how good models are, and whether one is better."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_treecrf.cli.common import print_json, progress, reports_errors, resampling_progress
+
+if TYPE_CHECKING:
+    from spacy_treecrf.evaluation.bootstrap import PairedDifference
+    from spacy_treecrf.evaluation.figures import Comparison, Figures
+    from spacy_treecrf.evaluation.judging import Judged
+
+EVALUATE_EXAMPLES = """\b
+Examples:
+  spacy-treecrf evaluate model.treecrf test.conll
+  spacy-treecrf evaluate training/ner/model-best test.spacy --json
+  spacy-treecrf evaluate model.treecrf test.conll --resamples 0
+"""
+COMPARE_EXAMPLES = """\b
+Examples:
+  spacy-treecrf compare small.treecrf large.treecrf test.conll
+  spacy-treecrf compare model.treecrf training/ner/model-best test.conll --json
+"""
+NAMES = {
+    "token_accuracy": "token accuracy %",
+    "sequence_accuracy": "sequence accuracy %",
+    "span_precision": "span precision %",
+    "span_recall": "span recall %",
+    "span_f1": "span F1 %",
+    "nll_per_token": "NLL per token",
+    "calibration_error": "calibration error %",
+}
+MAX_TABLE = 12  # labels of a confusion table that fits on a screen
+MOST_MISTAKES = 10
+
+Data = Annotated[
+    str, typer.Argument(help="Column file with labels, or .spacy file for a spaCy pipeline.")
+]
+Resamples = Annotated[
+    int, typer.Option(min=0, help="Bootstrap resamples of the sequences; 0: no intervals.")
+]
+Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the resamples.")]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of a column file.")]
+Threads = Annotated[int, typer.Option(min=0, help="0: all cores.")]
+
+
+@reports_errors
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
+    data: Data,
+    resamples: Resamples = 1000,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    as_json: Json = False,
+    encoding: Encoding = "utf-8",
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
+    ] = None,
+    threads: Threads = 0,
+) -> None:
+    """Token and sequence accuracy, spans by type, likelihood, calibration, confusion.
+
+    Intervals come from resampling whole sequences.
+    """
+    from spacy_treecrf.evaluation.bootstrap import check_resampling
+    from spacy_treecrf.evaluation.figures import figures_of
+
+    check_resampling(resamples, confidence)
+    judged = judge_data(model, data, pipe, encoding, threads)
+    figures = figures_of(
+        judged,
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+        progress=resampling_progress(resamples),
+    )
+    if as_json:
+        print_json({"model": model, "data": data, "confidence": confidence, **figures.to_json()})
+    else:
+        _print_figures(figures, confidence)
+
+
+@reports_errors
+def compare(
+    a: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
+    b: Annotated[str, typer.Argument(help="The model to compare it with.")],
+    data: Data,
+    resamples: Resamples = 1000,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    as_json: Json = False,
+    encoding: Encoding = "utf-8",
+    pipe_a: Annotated[str | None, typer.Option(help="Name of the treecrf pipe of A.")] = None,
+    pipe_b: Annotated[str | None, typer.Option(help="Name of the treecrf pipe of B.")] = None,
+    threads: Threads = 0,
+) -> None:
+    """Is model B better than A? McNemar's test on tokens, paired bootstrap of span F1."""
+    from spacy_treecrf.evaluation import figures
+    from spacy_treecrf.evaluation.bootstrap import check_resampling
+
+    check_resampling(resamples, confidence)
+    result = figures.compare(
+        judge_data(a, data, pipe_a, encoding, threads),
+        judge_data(b, data, pipe_b, encoding, threads),
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+        progress=resampling_progress(resamples),
+    )
+    if as_json:
+        print_json({"a": a, "b": b, "data": data, "confidence": confidence, **result.to_json()})
+    else:
+        _print_comparison(result, confidence)
+
+
+def judge_data(model: str, data: str, pipe: str | None, encoding: str, threads: int) -> Judged:
+    from spacy_treecrf.evaluation.judging import judge
+    from spacy_treecrf.evaluation.taggers import load_tagger
+
+    tagger = load_tagger(model, pipe=pipe, threads=threads)
+    n, chunks = tagger.read(data, gold=True, encoding=encoding)
+    judged = judge(tagger, progress(chunks, n, f"labelling by {model}", "batch"))
+    if not any(label is not None for labels in judged.gold for label in labels):
+        raise ValueError(
+            f"treecrf: {data} holds no gold label for {model}; pass data that are annotated for "
+            "its task"
+        )
+    return judged
+
+
+def _print_figures(figures: Figures, confidence: float) -> None:
+    from spacy_treecrf.cli.tables import percent, table, with_interval
+
+    typer.echo(f"{figures.sequences:,} sequences, {figures.annotated:,} annotated tokens\n")
+    rows = [
+        (NAMES[name], *with_interval(interval, name != "nll_per_token"))
+        for name, interval in figures.figures.items()
+    ]
+    typer.echo(table(["", "value", f"{confidence:.0%} interval"], rows))
+    if figures.impossible:
+        typer.echo(
+            f"{figures.impossible} sequences have a gold annotation that the model's constraints "
+            "forbid; they are not part of the NLL"
+        )
+    if figures.unseen:
+        names = ", ".join(f"{label} ({n})" for label, n in figures.unseen.items())
+        typer.echo(f"labels that the model does not know: {names}")
+    if figures.per_type:
+        scores = [
+            (name or "(no type)", percent(s.precision), percent(s.recall), percent(s.f1), s.gold)
+            for name, s in figures.per_type.items()
+        ]
+        typer.echo("\n" + table(["spans", "precision", "recall", "F1", "gold"], scores))
+    labels = figures.confusion.labels
+    if len(labels) <= MAX_TABLE:
+        counts = figures.confusion.table(labels)
+        cells = [(label, *own) for label, own in zip(labels, counts, strict=True)]
+        typer.echo("\n" + table(["gold \\ predicted", *labels], cells))
+    elif mistakes := figures.confusion.mistakes(MOST_MISTAKES):
+        typer.echo("\n" + table(["gold", "predicted", "count"], mistakes))
+
+
+def _print_comparison(result: Comparison, confidence: float) -> None:
+    from spacy_treecrf.cli.tables import p_value, percent, signed_percent, table
+
+    def row(name: str, paired: PairedDifference) -> tuple[str, ...]:
+        interval = paired.interval
+        bounds = ""
+        if interval.low is not None:
+            bounds = f"{signed_percent(interval.low)} to {signed_percent(interval.high)}"
+        return (
+            name,
+            percent(paired.a),
+            percent(paired.b),
+            signed_percent(interval.value),
+            bounds,
+            p_value(paired.p_value),
+        )
+
+    typer.echo(f"{result.sequences:,} sequences, {result.tokens:,} annotated tokens\n")
+    rows = [row("token accuracy %", result.token_accuracy)]
+    if result.span_f1 is not None:
+        rows.append(row("span F1 %", result.span_f1))
+    typer.echo(table(["", "A", "B", "B - A", f"{confidence:.0%} interval", "p (bootstrap)"], rows))
+    test = result.mcnemar
+    typer.echo(
+        f"\nMcNemar on tokens: only A right {test.only_a:,}, only B right {test.only_b:,}; "
+        f"p = {p_value(test.p_exact)} (exact), {p_value(test.p_chi2)} "
+        f"(chi-squared {test.chi2:.2f})"
+    )

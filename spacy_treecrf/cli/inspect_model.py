@@ -1,0 +1,110 @@
+"""`inspect`: what a model has learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_treecrf.cli.common import print_json, reports_errors
+
+if TYPE_CHECKING:
+    from spacy_treecrf.evaluation.inspection import Inspection
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf inspect model.treecrf
+  spacy-treecrf inspect training/ner/model-best --top 20
+  spacy-treecrf inspect model.treecrf --json | jq .top_features
+"""
+MOST_ABSENT = 3  # of a path, shown on a line
+
+
+@reports_errors
+def inspect_model(
+    model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
+    top: Annotated[int, typer.Option(min=1, help="Length of the lists.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
+    ] = None,
+) -> None:
+    """Sizes, labels, most used features, strongest transitions, example paths of trees."""
+    from spacy_treecrf.columnar.model import model_file
+    from spacy_treecrf.evaluation.inspection import inspect_crf
+    from spacy_treecrf.evaluation.taggers import load_crf
+
+    crf, columns = load_crf(model, pipe=pipe)
+    found = inspect_crf(crf, top)
+    size = _bytes(model_file(model))
+    kinds = list(columns.template.kinds) if columns else None
+    if as_json:
+        print_json({"model": model, "bytes": size, "file_columns": kinds, **found.to_json()})
+        return
+    if size is not None:
+        typer.echo(f"{model}: {size / 1e6:,.1f} MB")
+    if kinds is not None:
+        names = ", ".join(f"{i} {kind}" for i, kind in enumerate(kinds, start=1))
+        typer.echo(f"columns of the file: {names}")
+    _print(found)
+
+
+def _bytes(path: Path) -> int | None:
+    """Of a file, or of all files in a folder."""
+    if path.is_file():
+        return path.stat().st_size
+    folder = path.parent if path.name == "model.treecrf" else path
+    if not folder.is_dir():
+        return None
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _print(found: Inspection) -> None:
+    from spacy_treecrf.cli.tables import table
+    from spacy_treecrf.engine.settings import Settings
+
+    typer.echo(
+        f"{found.rounds} rounds, {found.trees:,} trees, {found.leaves:,} leaves, "
+        f"{found.linear_weights:,} linear weights\n"
+        f"{found.features:,} features in {found.columns} columns, {found.numeric_columns} numeric "
+        "columns"
+    )
+    labels = ", ".join(found.labels[:40]) + (", ..." if len(found.labels) > 40 else "")
+    typer.echo(f"{len(found.labels)} labels: {labels}")
+    default = Settings()
+    changed = {
+        name: value for name, value in found.settings.items() if value != getattr(default, name)
+    }
+    typer.echo("settings: " + ", ".join(f"{name}={value}" for name, value in changed.items()))
+    for title, uses in (("column", found.top_columns), ("feature", found.top_features)):
+        if uses:
+            rows = [(use.name, f"{use.gain:.1f}", use.splits) for use in uses]
+            typer.echo("\n" + table([title, "gain", "splits"], rows))
+    if found.top_weights:
+        weights = [(own.feature, own.label, f"{own.weight:+.2f}") for own in found.top_weights]
+        typer.echo("\n" + table(["linear weight of", "for", ""], weights))
+    for title, transitions in (
+        ("likely transition", found.likely_transitions),
+        ("unlikely transition", found.unlikely_transitions),
+    ):
+        if transitions:
+            pairs = [
+                (f"{own.previous} -> {own.label}", f"{own.weight:+.2f}") for own in transitions
+            ]
+            typer.echo("\n" + table([title, ""], pairs))
+    if found.forbidden_transitions:
+        typer.echo(f"{found.forbidden_transitions} transitions are ruled out by constraints")
+    if found.paths:
+        typer.echo("\nstrongest paths of trees")
+        for path in found.paths:
+            tests = _shortened(path.tests)
+            typer.echo(f"  {path.value:+.2f} for {path.label} (round {path.round}): {tests}")
+
+
+def _shortened(tests: list[str]) -> str:
+    """What holds, and the first of what does not: trees rule out many features on the way."""
+    absent = [test for test in tests if test.startswith("not ")]
+    shown = [test for test in tests if not test.startswith("not ")] + absent[:MOST_ABSENT]
+    more = len(absent) - MOST_ABSENT
+    return " and ".join(shown) + (f" and {more} more absent" if more > 0 else "")

@@ -1,0 +1,71 @@
+"""`plot`: learning curve and calibration as pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_treecrf.cli.common import beside, refuse_existing, reports_errors
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf plot model.treecrf -o curve.png
+  spacy-treecrf plot model.treecrf -o curve.svg --data test.conll
+  spacy-treecrf plot training/ner/model-best -o ner.png --log training/ner/log.jsonl
+"""
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+@reports_errors
+def plot(
+    model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Picture: .png, .svg or .pdf.")],
+    data: Annotated[
+        str | None, typer.Option(help="Labelled data to plot the calibration on.")
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a spaCy pipeline: file that spacy.ConsoleLogger.v3 wrote (output_file)."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of a column file.")] = "utf-8",
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=0, help="0: all cores.")] = 0,
+) -> None:
+    """Plot the learning curve, which `train` keeps in the model, and the calibration on data.
+
+    Needs matplotlib: pip install "spacy-treecrf[plot]".
+    """
+    from spacy_treecrf.cli.evaluate import judge_data
+    from spacy_treecrf.evaluation import plots
+    from spacy_treecrf.evaluation.figures import calibration_of
+    from spacy_treecrf.evaluation.taggers import load_crf
+
+    if output.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"treecrf: the picture {output} must end in one of {', '.join(SUFFIXES)}")
+    refuse_existing(output, force)
+    plots.require_matplotlib()
+    curve = None
+    if log is not None:
+        curve = plots.curve_of_log(log, pipe or "treecrf")
+    else:
+        crf, columns = load_crf(model, pipe=pipe)
+        if columns is not None:
+            curve = plots.curve_of_history(columns.history, crf.potentials.rounds)
+    calibration = None
+    if data is not None:
+        calibration = calibration_of(judge_data(model, data, pipe, encoding, threads))
+    if curve is None and calibration is None:
+        raise ValueError(
+            f"treecrf: {model} keeps no learning curve, as spaCy's training does not write one; "
+            "pass --log with the file of spacy.ConsoleLogger.v3, or --data for the calibration"
+        )
+    with beside(output) as temporary:
+        plots.draw(temporary, curve, calibration)
+    typer.echo(f"saved to {output}")

@@ -1,0 +1,142 @@
+"""`tag`: labels for new data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_treecrf.cli.common import output_text, progress, refuse_existing, reports_errors
+
+if TYPE_CHECKING:
+    from spacy_treecrf.evaluation.taggers import Chunk, Tagger
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf tag model.treecrf new.conll
+  spacy-treecrf tag model.treecrf new.conll --probabilities -o tagged.conll
+  cat new.conll | spacy-treecrf tag model.treecrf - --nbest 3
+  spacy-treecrf tag training/ner/model-best news.txt --text --json
+"""
+
+
+@reports_errors
+def tag(
+    model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
+    data: Annotated[str, typer.Argument(help="Column file; - is the standard input.")],
+    text: Annotated[
+        bool,
+        typer.Option("--text", help="Data is raw text, a document per line (spaCy pipelines)."),
+    ] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", "-p", help="Add the probability of each label.")
+    ] = False,
+    nbest: Annotated[
+        int, typer.Option(min=0, help="Write so many labellings of each sequence, best first.")
+    ] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write a JSON object per line and sequence.")
+    ] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of the data.")] = "utf-8",
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=0, help="0: all cores.")] = 0,
+) -> None:
+    """Label data with a trained model.
+
+    The label is written as a further column. With --nbest, each labelling begins with a line
+    "# rank probability", as CRF++ writes it.
+    """
+    from spacy_treecrf.evaluation.taggers import load_tagger
+
+    if output is not None:
+        refuse_existing(output, force)
+    tagger = load_tagger(model, pipe=pipe, threads=threads)
+    n, chunks = tagger.read(data, text=text, encoding=encoding)
+    with output_text(output) as file:
+        for chunk in progress(chunks, n, "tagging", "batch"):
+            if as_json:
+                lines = _json_lines(tagger, chunk, probabilities, nbest)
+            elif nbest:
+                lines = _nbest_lines(tagger, chunk, nbest)
+            else:
+                lines = _column_lines(tagger, chunk, probabilities)
+            file.writelines(line + "\n" for line in lines)
+
+
+def _column_lines(tagger: Tagger, chunk: Chunk, probabilities: bool) -> Iterator[str]:
+    from spacy_treecrf.evaluation.judging import positions
+
+    labels = tagger.label(chunk)
+    chosen = positions(chunk, tagger, labels).tolist() if probabilities else None
+    at = 0
+    for rows in chunk.rows:
+        for row in rows:
+            more = [labels[at]] if chosen is None else [labels[at], f"{chosen[at]:.6f}"]
+            yield "\t".join([*map(_cell, row), *more])
+            at += 1
+        yield ""
+
+
+def _nbest_lines(tagger: Tagger, chunk: Chunk, n: int) -> Iterator[str]:
+    for rows, found in zip(chunk.rows, _nbest(tagger, chunk, n), strict=True):
+        for rank, (labels, probability) in enumerate(found):
+            yield f"# {rank} {probability:.6f}"
+            yield from (
+                "\t".join([*map(_cell, row), label])
+                for row, label in zip(rows, labels, strict=True)
+            )
+            yield ""
+
+
+def _json_lines(tagger: Tagger, chunk: Chunk, probabilities: bool, n: int) -> Iterator[str]:
+    from spacy_treecrf.evaluation.judging import positions
+
+    # before `label`, which writes on the docs of a pipeline
+    best = _nbest(tagger, chunk, n) if n else None
+    labels = tagger.label(chunk)
+    chosen = positions(chunk, tagger, labels).tolist() if probabilities else None
+    for s, (a, b) in enumerate(pairwise(chunk.data.offsets.tolist())):
+        sequence: dict[str, object] = {
+            "tokens": [row[0] for row in chunk.rows[s]],
+            "labels": labels[a:b],
+        }
+        if chosen is not None:
+            sequence["probabilities"] = [round(p, 6) for p in chosen[a:b]]
+        if best is not None:
+            sequence["nbest"] = [
+                {"labels": path, "probability": round(p, 6)} for path, p in best[s]
+            ]
+        yield json.dumps(sequence, ensure_ascii=False)
+
+
+def _nbest(tagger: Tagger, chunk: Chunk, n: int) -> list[list[tuple[list[str], float]]]:
+    import math
+
+    from spacy_treecrf.engine.threads import Workers
+    from spacy_treecrf.models.crf import Predictor
+
+    names = tagger.crf.labels
+    with Workers(tagger.threads) as workers:
+        found = Predictor(tagger.crf, workers).nbest(chunk.data, n)
+    return [
+        [
+            ([names[i] for i in path], math.exp(log_p))
+            for path, log_p in zip(paths.tolist(), log_ps.tolist(), strict=True)
+        ]
+        for paths, log_ps in found
+    ]
+
+
+def _cell(value: str) -> str:
+    """Tokens of raw text may be line feeds or tabs, which a column cannot hold."""
+    return value.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")

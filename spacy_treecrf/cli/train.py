@@ -1,0 +1,222 @@
+"""`train`: a model from column files, without a config."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spacy_treecrf.cli.common import (
+    INTERRUPTED,
+    print_json,
+    progress,
+    refuse_existing,
+    reports_errors,
+    say,
+)
+
+if TYPE_CHECKING:
+    from spacy_treecrf.columnar.files import ColumnFile
+    from spacy_treecrf.columnar.model import ColumnModel
+    from spacy_treecrf.columnar.template import Template
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf train train.conll -o model.treecrf
+  spacy-treecrf train train.conll --dev dev.conll -o model/ --rounds 200
+  spacy-treecrf train eng.train -o ner.treecrf --encoding latin-1 --columns 3=skip
+  spacy-treecrf train train.conll -o model.treecrf --resume   # after Ctrl-C
+"""
+
+Data = tuple[list[list[dict[str, Any]]], list[list["str | None"]]]
+
+
+@reports_errors
+def train(
+    data: Annotated[Path, typer.Argument(help="Column file; - is the standard input.")],
+    # not a Path, which would lose the slash
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Model file, or a folder ending in /.")
+    ],
+    dev: Annotated[
+        Path | None, typer.Option(help="Held-out file: stop early, keep the best round.")
+    ] = None,
+    label_column: Annotated[
+        int, typer.Option(help="Column of the label, from 1; negative: from the end.")
+    ] = -1,
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="What columns are: word, letter, value, number, skip; e.g. 2=number,3=skip. By "
+            "default the first is word (or letter), the others are values."
+        ),
+    ] = "",
+    window: Annotated[
+        int | None,
+        typer.Option(help="Positions on both sides that count; default: 2, for letters 6."),
+    ] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option(help="Label that means: this token is not annotated.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
+    rounds: Annotated[
+        int | None, typer.Option(help="Boosting rounds; default: 40 to 150, by number of labels.")
+    ] = None,
+    linear_rounds: Annotated[int, typer.Option(help="Of these, linear ones at the start.")] = 5,
+    leaves: Annotated[int, typer.Option(help="Most leaves of a tree.")] = 64,
+    min_count: Annotated[int, typer.Option(help="Tokens that a feature needs.")] = 2,
+    min_rows: Annotated[int, typer.Option(help="Tokens that a leaf needs.")] = 3,
+    shrinkage: Annotated[float, typer.Option(help="Factor on every tree.")] = 0.6,
+    penalty: Annotated[float, typer.Option(help="Quadratic penalty on leaf values.")] = 1.0,
+    ridge: Annotated[float, typer.Option(help="Penalty on linear weights, transitions.")] = 1.0,
+    subsample: Annotated[float, typer.Option(help="Share of the tokens in a round.")] = 1.0,
+    colsample: Annotated[float, typer.Option(help="Share of the columns for a tree.")] = 1.0,
+    family: Annotated[str, typer.Option(help="auto, separate or joint.")] = "auto",
+    order: Annotated[int, typer.Option(help="Previous labels that a label depends on.")] = 1,
+    constraints: Annotated[
+        str, typer.Option(help="Possible transitions: none, observed, bio or biluo.")
+    ] = "none",
+    patience: Annotated[
+        int, typer.Option(help="With --dev: rounds without progress before the end; 0: all.")
+    ] = 10,
+    monitor: Annotated[
+        str, typer.Option(help="With --dev: log_likelihood or accuracy decides.")
+    ] = "log_likelihood",
+    seed: Annotated[int, typer.Option(help="Of random draws.")] = 0,
+    threads: Annotated[int, typer.Option(help="0: all cores; never changes the result.")] = 0,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the model that the output holds, with its settings; --rounds "
+            "and --threads may change.",
+        ),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Train a model on a column file: a token per line with its columns and its label.
+
+    Sequences are separated by blank lines. Ctrl-C saves the rounds that are done.
+    """
+    from spacy_treecrf.columnar.files import read_column_file
+    from spacy_treecrf.columnar.model import model_file
+    from spacy_treecrf.columnar.template import make_template, parse_kinds
+    from spacy_treecrf.columnar.training import TrainingStopped, fit
+
+    target = model_file(output)
+    started = _model_to_resume(target) if resume else None
+    if started is None:
+        _prepare_output(output, target, force)
+    settings = {
+        "rounds": rounds,
+        "linear_rounds": linear_rounds,
+        "leaves": leaves,
+        "min_count": min_count,
+        "min_rows": min_rows,
+        "shrinkage": shrinkage,
+        "penalty": penalty,
+        "ridge": ridge,
+        "subsample": subsample,
+        "colsample": colsample,
+        "family": family,
+        "order": order,
+        "constraints": constraints,
+        "patience": patience,
+        "monitor": monitor,
+        "seed": seed,
+        "threads": threads,
+    }
+    file = read_column_file(data, encoding)
+    if started is None:
+        template = make_template(
+            file,
+            label_column=label_column,
+            kinds=parse_kinds(columns),
+            window=window,
+            unlabelled=unlabelled,
+        )
+    else:
+        template = started.template
+    training = _features(template, file)
+    held_out = _features(template, read_column_file(dev, encoding)) if dev else None
+    stopped = False
+    watched = sys.stderr.isatty()
+    if watched:  # the bar begins when all features are known and the kernels compiled
+        say(f"learning from {sum(map(len, file.sequences)):,} tokens ...")
+    try:
+        model = fit(template, training, held_out, settings, started, verbose=watched)
+    except TrainingStopped as interrupt:
+        stopped = True
+        if not interrupt.model.crf.potentials.rounds:
+            say("treecrf: interrupted before the first round was done; nothing was saved")
+            raise typer.Exit(INTERRUPTED) from None
+        model = interrupt.model
+    model.save(target)
+    _report(model, target, file, stopped, as_json)
+    if stopped:
+        say(f"treecrf: interrupted; {target} holds the rounds so far, --resume goes on")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _prepare_output(output: str, target: Path, force: bool) -> None:
+    if target != Path(output):  # a folder was asked for
+        target.parent.mkdir(parents=True, exist_ok=True)
+    refuse_existing(target, force)
+
+
+def _model_to_resume(target: Path) -> ColumnModel:
+    from spacy_treecrf.columnar.model import ColumnModel
+    from spacy_treecrf.models import storage
+
+    if not target.is_file():
+        raise ValueError(f"treecrf: --resume found no model {target}; leave it out")
+    return ColumnModel.from_state(storage.read(target))
+
+
+def _features(template: Template, file: ColumnFile) -> Data:
+    sequences, labels = template.split(file, need_labels=True)
+    assert labels is not None
+    features = template.features(sequences, file.place)
+    return list(progress(features, len(sequences), f"reading {file.name}", "seq")), labels
+
+
+def _report(
+    model: ColumnModel, target: Path, file: ColumnFile, stopped: bool, as_json: bool
+) -> None:
+    history, crf = model.history, model.crf
+    best = crf.potentials.rounds
+    result: dict[str, Any] = {
+        "model": str(target),
+        "sequences": len(file.sequences),
+        "tokens": sum(map(len, file.sequences)),
+        "labels": len(crf.labels),
+        "features": len(crf.columns.feature_names),
+        "columns": dict(enumerate(model.template.kinds, start=1)),
+        "rounds": best,
+        "trees": crf.potentials.n_trees,
+        "log_likelihood": history.at(history.log_likelihood, best),
+        "held_out_log_likelihood": history.at(history.held_out_log_likelihood, best),
+        "held_out_accuracy": history.at(history.held_out_accuracy, best),
+        "seconds": history.seconds[-1] if history.seconds else 0.0,
+        "interrupted": stopped,
+    }
+    if as_json:
+        print_json(result)
+        return
+    kinds = ", ".join(f"{i} {kind}" for i, kind in result["columns"].items())
+    typer.echo(f"{result['sequences']:,} sequences, {result['tokens']:,} tokens; columns: {kinds}")
+    typer.echo(
+        f"{result['labels']} labels, {result['features']:,} features, {best} rounds, "
+        f"{result['trees']:,} trees, {result['seconds']:.1f} s"
+    )
+    if result["log_likelihood"] is not None:
+        typer.echo(f"training log-likelihood per token: {result['log_likelihood']:.4f}")
+    if result["held_out_accuracy"] is not None:
+        typer.echo(
+            f"held-out: token accuracy {result['held_out_accuracy']:.2%}, log-likelihood per token "
+            f"{result['held_out_log_likelihood']:.4f}"
+        )
+    typer.echo(f"saved to {target}")

@@ -1,0 +1,144 @@
+"""`tune`: good settings for a spaCy config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spacy_treecrf.cli.common import beside, print_json, refuse_existing, reports_errors, say
+
+if TYPE_CHECKING:
+    from spacy_treecrf.tuning.journal import Result
+    from spacy_treecrf.tuning.search import Trial
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf tune configs/ner.cfg -o best.cfg --train train.spacy --dev dev.spacy \\
+      --set components.treecrf.model.leaves=16,64 --set components.treecrf.model.ridge=0.3,1,3
+  spacy-treecrf tune configs/ner.cfg -o best.cfg --train train.spacy --folds 5 --random 30 \\
+      --set components.treecrf.model.shrinkage=0.1..1.0:log
+Run the same command again to go on after an interruption.
+"""
+SHOWN = 10
+
+
+@reports_errors
+def tune(
+    config: Annotated[Path, typer.Argument(help="Config of spaCy.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Config with the best settings.")],
+    train: Annotated[Path, typer.Option(help="Training data, .spacy file or folder of them.")],
+    settings: Annotated[
+        list[str],
+        typer.Option("--set", help="Setting and values: name=a,b,c or name=low..high[:log]."),
+    ],
+    dev: Annotated[
+        Path | None, typer.Option(help="Held-out data; default: a part of the training data.")
+    ] = None,
+    hold_out: Annotated[float, typer.Option(help="Share of the training data to hold out.")] = 0.2,
+    folds: Annotated[int, typer.Option(min=0, help="Cross-validate by so many folds.")] = 0,
+    random: Annotated[
+        int, typer.Option(min=0, help="Try so many random combinations; 0: all of them.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Of random combinations and held-out parts.")] = 0,
+    journal: Annotated[
+        Path | None, typer.Option(help="Results so far; default: the output with .jsonl added.")
+    ] = None,
+    code: Annotated[
+        Path | None, typer.Option(help="Python file with functions that the config names.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
+) -> None:
+    """Try settings of a config by training on one part of the data and scoring on another.
+
+    The score is that of spaCy's training: the best step, weighted by [training.score_weights].
+    """
+    from spacy.util import import_file
+
+    from spacy_treecrf.tuning.journal import Journal
+    from spacy_treecrf.tuning.search import Plan, best_of, search
+    from spacy_treecrf.tuning.space import draws, grid, parse_space
+    from spacy_treecrf.tuning.training import check_names, load_config, with_settings
+
+    refuse_existing(output, force)
+    space = parse_space(settings)
+    if folds == 1 or (folds and dev):
+        raise ValueError("treecrf: --folds needs 2 or more, and no --dev")
+    if not 0.0 < hold_out < 1.0:
+        raise ValueError(f"treecrf: --hold-out is {hold_out}; use a number between 0 and 1")
+    if code is not None:
+        import_file("treecrf_tune_code", code)
+    base = load_config(config)
+    trials = draws(space, random, seed) if random else grid(space)
+    check_names(base, list(space))
+    plan = Plan(base, trials, train, dev, folds, hold_out, seed)
+    kept = journal or output.with_name(output.name + ".jsonl")
+    log = Journal(kept, plan.about())
+    if len(log):
+        say(f"{kept} holds {len(log)} results, which are used")
+    with _Bar(len(trials) * max(folds, 1)) as bar:
+        try:
+            found = search(plan, log, bar)
+        except KeyboardInterrupt:
+            say(f"treecrf: interrupted; {kept} holds {len(log)} results, run it again to go on")
+            raise typer.Exit(130) from None
+    best = best_of(found)
+    with beside(output) as temporary:
+        with_settings(base, best.settings).to_disk(temporary, interpolate=False)
+    if as_json:
+        print_json({"output": str(output), "best": best.settings, "trials": _as_json(found)})
+    else:
+        _print(found, list(space))
+        typer.echo(f"\nsaved to {output}; all results are in {kept}")
+
+
+class _Bar:
+    """A progress bar with the best score so far."""
+
+    def __init__(self, total: int) -> None:
+        from tqdm import tqdm
+
+        self.bar = tqdm(total=total, desc="tuning", unit="training", disable=None)
+        self.best: float | None = None
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.close()
+
+    def __call__(self, result: Result | None) -> None:
+        if result is not None and result.score is not None:
+            self.best = max(result.score, self.best or 0.0)
+            self.bar.set_postfix({"best": f"{self.best:.4f}"}, refresh=False)
+        self.bar.update()
+
+
+def _print(trials: list[Trial], names: list[str]) -> None:
+    from spacy_treecrf.cli.tables import table
+
+    rows = []
+    for trial in trials[:SHOWN]:
+        score = "failed" if trial.score is None else f"{trial.score:.4f}"
+        spread = "" if trial.spread is None else f"{trial.spread:.4f}"
+        rows.append([score, spread, *(trial.settings[name] for name in names)])
+    short = [name.removeprefix("components.") for name in names]
+    typer.echo(table(["score", "deviation", *short], rows))
+    for trial in trials:
+        if trial.error:
+            typer.echo(f"failed: {trial.settings}: {trial.error}")
+
+
+def _as_json(trials: list[Trial]) -> list[dict[str, Any]]:
+    return [
+        {
+            "settings": trial.settings,
+            "score": trial.score,
+            "deviation": trial.spread,
+            "folds": [result.score for result in trial.results],
+            "error": trial.error,
+        }
+        for trial in trials
+    ]

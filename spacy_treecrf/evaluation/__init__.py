@@ -1,0 +1,1 @@
+"""How good labels are: accuracy, spans, likelihood, calibration, intervals and comparisons."""

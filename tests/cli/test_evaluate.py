@@ -1,0 +1,131 @@
+"""`evaluate` and `compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from spacy.tokens import DocBin
+
+from tests.cli.calls import good, process, refused
+from tests.columnar.tiny_columns import tiny_rows, write_columns
+from tests.pipeline.tiny_pipes import corpus, new_nlp
+
+
+def test_all_figures_are_shown(shared: Path) -> None:
+    shown = good("evaluate", shared / "weak.treecrf", shared / "test.conll", "--resamples", "50")
+    for name in (
+        "token accuracy %",
+        "sequence accuracy %",
+        "span precision %",
+        "span recall %",
+        "span F1 %",
+        "NLL per token",
+        "calibration error %",
+        "95% interval",
+        "gold \\ predicted",
+    ):
+        assert name in shown
+    assert any(line.startswith("PER ") for line in shown.splitlines())
+
+
+def test_json_has_intervals_around_values_and_the_whole_confusion(shared: Path) -> None:
+    shown = good(
+        "evaluate", shared / "weak.treecrf", shared / "test.conll", "--json", "--resamples", "200"
+    )
+    found = json.loads(shown)
+    accuracy = found["figures"]["token_accuracy"]
+    assert accuracy["low"] < accuracy["value"] < accuracy["high"]
+    assert sum(cell["count"] for cell in found["confusion"]) == found["annotated_tokens"]
+    right = sum(c["count"] for c in found["confusion"] if c["gold"] == c["predicted"])
+    assert right / found["annotated_tokens"] == pytest.approx(accuracy["value"])
+    assert set(found["per_type"]) == {"LOC", "PER"}
+    assert sum(own["count"] for own in found["calibration"]) == found["annotated_tokens"]
+
+
+def test_seed_decides_the_intervals(shared: Path) -> None:
+    arguments = ["evaluate", shared / "weak.treecrf", shared / "test.conll", "--json"]
+    assert good(*arguments, "--seed", "1") == good(*arguments, "--seed", "1")
+    assert good(*arguments, "--seed", "1") != good(*arguments, "--seed", "2")
+
+
+def test_pipelines_are_evaluated_on_docs(shared: Path, tmp_path: Path) -> None:
+    examples = corpus(new_nlp("ents"), "ents")
+    DocBin(docs=[e.reference for e in examples]).to_disk(tmp_path / "gold.spacy")
+    shown = good("evaluate", shared / "pipeline", tmp_path / "gold.spacy", "--json")
+    found = json.loads(shown)
+    assert found["figures"]["span_f1"]["value"] == 1.0
+    assert set(found["per_type"]) == {"PERSON", "PLACE"}
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "options", "message"),
+    [
+        ("good.treecrf", "missing.conll", [], "cannot read"),
+        ("good.treecrf", "docs.spacy", [], "is a model for column files"),
+        ("good.treecrf", "test.conll", ["--confidence", "1.5"], "confidence is 1.5"),
+        ("pipeline", "train.spacy", [], "cannot read"),
+    ],
+)
+def test_bad_input_is_refused(
+    shared: Path, model: str, data: str, options: list[str], message: str
+) -> None:
+    assert message in refused("evaluate", shared / model, shared / data, *options)
+
+
+def test_data_of_other_columns_or_labels_are_refused(shared: Path, tmp_path: Path) -> None:
+    bare = [[row[:2] for row in sentence] for sentence in tiny_rows(3)]
+    path = write_columns(tmp_path / "bare.conll", bare)
+    assert "expected 3 columns" in refused("evaluate", shared / "good.treecrf", path)
+    assert "other labels than B-X" in refused("evaluate", shared / "pipeline", path)
+    damaged = tmp_path / "damaged.spacy"
+    damaged.write_bytes(b"no docs")
+    assert "does not hold docs of spaCy" in refused("evaluate", shared / "pipeline", damaged)
+
+
+def test_docs_without_annotation_are_refused(shared: Path, tmp_path: Path) -> None:
+    docs = [e.predicted for e in corpus(new_nlp("ents"), "ents")]
+    DocBin(docs=docs).to_disk(tmp_path / "bare.spacy")
+    assert "holds no gold label" in refused(
+        "evaluate", shared / "pipeline", tmp_path / "bare.spacy"
+    )
+
+
+def test_the_better_model_is_significantly_better(shared: Path) -> None:
+    arguments = [shared / "weak.treecrf", shared / "good.treecrf", shared / "test.conll"]
+    found = json.loads(good("compare", *arguments, "--json"))
+    assert found["span_f1"]["b"] == 1.0
+    assert found["span_f1"]["interval"]["low"] > 0
+    assert found["span_f1"]["p_value"] < 0.05
+    assert found["mcnemar"]["only_a"] == 0
+    assert found["mcnemar"]["only_b"] > 0
+    shown = good("compare", *arguments)
+    assert "McNemar on tokens: only A right 0" in shown
+    assert "span F1 %" in shown
+
+
+def test_a_model_does_not_differ_from_itself(shared: Path) -> None:
+    model = shared / "weak.treecrf"
+    found = json.loads(good("compare", model, model, shared / "test.conll", "--json"))
+    assert found["mcnemar"]["p_exact"] == 1.0
+    assert found["token_accuracy"]["interval"]["value"] == 0.0
+
+
+def test_a_pipeline_is_compared_with_a_model_for_columns(shared: Path) -> None:
+    """BILUO and BIO labels of the same spans."""
+    shown = good("compare", shared / "good.treecrf", shared / "pipeline", shared / "test.conll")
+    assert "span F1 %" in shown
+
+
+def test_evaluate_as_a_process(shared: Path) -> None:
+    run = process(["evaluate", "good.treecrf", "test.conll", "--threads", "1"], shared)
+    assert run.returncode == 0, run.stderr
+    assert "token accuracy %" in run.stdout
+    assert run.stderr == ""
+
+
+def test_compare_as_a_process(shared: Path) -> None:
+    run = process(["compare", "weak.treecrf", "good.treecrf", "test.conll", "--json"], shared)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["sequences"] == 20

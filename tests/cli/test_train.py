@@ -1,0 +1,210 @@
+"""`train`: what it makes, what it refuses, what Ctrl-C leaves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_treecrf.columnar.model import ColumnModel, History
+from spacy_treecrf.models import storage
+from tests.cli.calls import QUICK, call, good, process, refused
+from tests.columnar.tiny_columns import tiny_file, tiny_rows, write_columns
+
+
+def load(path: Path) -> ColumnModel:
+    return ColumnModel.from_state(storage.read(path))
+
+
+def test_trains_evaluates_on_held_out_data_and_saves(tmp_path: Path) -> None:
+    train, dev = tiny_file(tmp_path), tiny_file(tmp_path, "dev.conll", n=10, seed=5)
+    output = tmp_path / "m.treecrf"
+    shown = good("train", train, "--dev", dev, "-o", output, *QUICK)
+    assert "columns: 1 word, 2 value, 3 label" in shown
+    assert "held-out: token accuracy 100.00%" in shown
+    assert f"saved to {output}" in shown
+    model = load(output)
+    assert model.crf.potentials.rounds == len(model.history.held_out_accuracy) == 4
+    assert model.crf.labels == ["B-LOC", "B-PER", "I-PER", "O"]
+
+
+def test_json_says_the_same_for_programs(tmp_path: Path) -> None:
+    shown = good("train", tiny_file(tmp_path), "-o", tmp_path / "m.treecrf", *QUICK, "--json")
+    result = json.loads(shown)
+    assert result["rounds"] == 4
+    assert result["columns"] == {"1": "word", "2": "value", "3": "label"}
+    assert result["held_out_accuracy"] is None
+    assert result["log_likelihood"] < 0
+    assert result["interrupted"] is False
+
+
+def test_settings_and_columns_reach_the_model(tmp_path: Path) -> None:
+    output = tmp_path / "m.treecrf"
+    options = ["--label-column", "2", "--columns", "3=skip", "--window", "1", "--order", "0"]
+    good("train", tiny_file(tmp_path), "-o", output, *QUICK, *options, "--seed", "5")
+    model = load(output)
+    assert model.template.kinds == ("word", "label", "skip")
+    assert model.crf.labels == [".", "N", "V"]
+    assert (model.crf.settings.order, model.crf.settings.seed) == (0, 5)
+    assert "1.lower[2]" not in model.crf.columns.column_names
+
+
+def test_numbers_of_threads_do_not_change_the_file(tmp_path: Path) -> None:
+    data = tiny_file(tmp_path)
+    states = []
+    for threads in ("1", "2"):
+        output = tmp_path / f"{threads}.treecrf"
+        good("train", data, "-o", output, *QUICK, "--threads", threads)
+        potentials = load(output).crf.potentials
+        states.append(storage.dump(potentials.forest.to_state()))
+    assert states[0] == states[1]
+
+
+def test_outputs_that_exist_are_kept_unless_forced(tmp_path: Path) -> None:
+    data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
+    output.write_text("precious")
+    assert "exists; use --force" in refused("train", data, "-o", output, *QUICK)
+    assert output.read_text() == "precious"
+    good("train", data, "-o", output, *QUICK, "--force")
+    assert load(output).crf.potentials.rounds == 4
+
+
+def test_folder_as_output_holds_the_model(tmp_path: Path) -> None:
+    data = tiny_file(tmp_path)
+    good("train", data, "-o", f"{tmp_path}/models/new/", *QUICK)
+    assert (tmp_path / "models" / "new" / "model.treecrf").is_file()
+    assert "exists" in refused("train", data, "-o", f"{tmp_path}/models/new/", *QUICK)
+    assert "100.00" in good("evaluate", tmp_path / "models" / "new", data, "--resamples", "0")
+
+
+def test_standard_input_is_read(tmp_path: Path) -> None:
+    data = tiny_file(tmp_path).read_text()
+    good("train", "-", "-o", tmp_path / "m.treecrf", *QUICK, input=data)
+    assert (tmp_path / "m.treecrf").is_file()
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ("a N X\nb Y\n", [], "data.conll:2: expected 3 columns"),
+        ("", [], "has no rows"),
+        ("a X\n", ["--columns", "1=word2"], "--columns has '1=word2'"),
+        ("a X\n", ["--label-column", "7"], "label column 7"),
+        ("a X\n", ["--leaves", "0"], "setting 'leaves' is 0"),
+        ("a X\n", ["--family", "both"], "setting 'family' is 'both'"),
+        ("a I-X\n", ["--constraints", "bio"], "constraints='bio' do not allow"),
+        ("a X\n", ["--dev", "missing.conll"], "cannot read missing.conll"),
+        ("a X\n", ["--resume"], "--resume found no model"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_written(
+    tmp_path: Path, data: str, options: list[str], message: str
+) -> None:
+    path = tmp_path / "data.conll"
+    path.write_text(data)
+    assert message in refused("train", path, "-o", tmp_path / "m.treecrf", *QUICK, *options)
+    assert [file.name for file in tmp_path.iterdir()] == ["data.conll"]
+
+
+def test_wrong_usage_has_exit_code_2(tmp_path: Path) -> None:
+    refused("train", tiny_file(tmp_path), code=2)
+    refused("train", tiny_file(tmp_path), "-o", "m", "--rounds", "many", code=2)
+
+
+def test_missing_folder_is_said_before_training(tmp_path: Path) -> None:
+    said = refused("train", tiny_file(tmp_path), "-o", tmp_path / "no" / "m.treecrf", *QUICK)
+    assert "does not exist; create it first" in said
+
+
+def test_full_disk_is_said_and_the_old_model_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
+    output.write_text("precious")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    said = refused("train", data, "-o", output, *QUICK, "--force")
+    assert "No space left on device" in said
+    assert output.read_text() == "precious"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m.treecrf", "train.conll"]
+
+
+def test_ctrl_c_keeps_the_rounds_and_resume_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
+    good("train", data, "-o", tmp_path / "whole.treecrf", *QUICK)
+    add = History.add
+
+    def stop(history: History, *args: Any) -> None:
+        add(history, *args)
+        if len(history.log_likelihood) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(History, "add", stop)
+    result = call("train", data, "-o", output, *QUICK)
+    monkeypatch.undo()
+    assert result.exit_code == 130
+    assert "--resume goes on" in result.stderr
+    assert load(output).crf.potentials.rounds == 3
+    good("train", data, "-o", output, "--resume", "--threads", "1")
+    assert storage.dump(load(output).crf.to_state()) == storage.dump(
+        load(tmp_path / "whole.treecrf").crf.to_state()
+    )
+
+
+def test_ctrl_c_before_the_first_round_saves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_treecrf.columnar.files.read_column_file", stop)
+    result = call("train", tiny_file(tmp_path), "-o", tmp_path / "m.treecrf", *QUICK)
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert not (tmp_path / "m.treecrf").exists()
+
+
+def test_signal_in_a_real_process_keeps_the_rounds(tmp_path: Path) -> None:
+    """The process sends itself the signal of Ctrl-C in its third round."""
+    program = (
+        "import os, signal, sys\n"
+        "from spacy_treecrf.columnar.model import History\n"
+        "add = History.add\n"
+        "def stop(history, *args):\n"
+        "    add(history, *args)\n"
+        "    if len(history.seconds) == 3: os.kill(os.getpid(), signal.SIGINT)\n"
+        "History.add = stop\n"
+        "from spacy_treecrf.cli.app import main\n"
+        "main()\n"
+    )
+    arguments = ["train", str(tiny_file(tmp_path)), "-o", str(tmp_path / "m.treecrf"), *QUICK]
+    arguments += ["--rounds", "100000"]
+    run = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        # a test runner in the background of a shell may ignore the signal, and so would its child
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert run.returncode == 130, run.stderr
+    assert load(tmp_path / "m.treecrf").crf.potentials.rounds >= 2
+    assert "Traceback" not in run.stderr
+
+
+def test_as_a_process_it_is_quiet_in_a_pipe(tmp_path: Path) -> None:
+    write_columns(tmp_path / "t.conll", tiny_rows())
+    run = process(["train", "t.conll", "-o", "m.treecrf", *QUICK], tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    assert run.stdout.endswith("saved to m.treecrf\n")
