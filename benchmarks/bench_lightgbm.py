@@ -16,15 +16,16 @@ from typing import Any
 import lightgbm
 import numpy as np
 import numpy.typing as npt
-from corpora import encode, read_conll2000
 from scipy.sparse import csr_matrix
-from timing import report, timed
 
 from spacy_treecrf.engine.columns import fit_columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+
+from corpora import encode, read_conll2000
+from timing import report, timed
 
 ROUNDS, QUICK_ROUNDS = 40, 5
 QUICK_SENTENCES = 1000

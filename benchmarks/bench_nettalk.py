@@ -6,10 +6,11 @@ import argparse
 from typing import Any
 
 import numpy as np
-from corpora import nettalk_split, read_nettalk_stress
-from timing import report, timed
 
 from spacy_treecrf import BoostedCRF
+
+from corpora import nettalk_split, read_nettalk_stress
+from timing import report, timed
 
 SPLITS = 10
 VARIANTS: dict[str, dict[str, Any]] = {"rounds=150": {"rounds": 150}, "defaults": {}}

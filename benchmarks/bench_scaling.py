@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from timing import report, timed
 
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+
+from timing import report, timed
 
 LINEAR_ROUNDS, TREE_ROUNDS = 3, 5
 DOUBLINGS = 2

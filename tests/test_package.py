@@ -111,7 +111,7 @@ def test_version_of_the_distribution_is_read_from_the_package() -> None:
     """Whether an installed distribution has it is tested with the wheel."""
     project = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf8")
     assert 'dynamic = ["version"]' in project
-    assert '[tool.hatch.version]\npath = "spacy_treecrf/__init__.py"\n' in project
+    assert 'version = { attr = "spacy_treecrf.__version__" }' in project
     assert re.fullmatch(r"\d+\.\d+\.\d+", spacy_treecrf.__version__)
 
 

@@ -193,8 +193,13 @@ class Learner:
             return
         size = (int(offsets[-1]), len(offsets) - 1)
         if size > self._fitted or (self._provisional and size[0] == self._fitted[0]):
-            self._provisional = False
+            before = self.shim.trained
             self._fit([example.predicted for example in examples], examples, self.sequence)
+            # A pipe that learns at the same time has written next to nothing yet.
+            known_better = len(before.columns.counts) > len(self.shim.trained.columns.counts)
+            if self._provisional and known_better:
+                self.shim.crf = before
+            self._provisional = False
 
     def _new_booster(self, data: Sequences) -> Booster:
         """Settings may have changed since the model began, but not what the model is."""
