@@ -1,4 +1,4 @@
-"""What a newcomer does first: the commands of the README in a fresh clone, and the wheel."""
+"""What a newcomer does first: the commands of the README in a fresh clone, and the wheels."""
 
 from __future__ import annotations
 
@@ -27,18 +27,68 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "clone"
 
 
-def test_first_command_of_the_readme_runs_the_example(checkout: Path) -> None:
+@pytest.fixture(scope="module")
+def shown(checkout: Path) -> str:
+    """What the first command of the README prints."""
     command = readme_commands(checkout)[0]
-    assert command.endswith("python examples/serial_numbers.py\n")
-    shown = run(["bash", "-euo", "pipefail", "-c", command], checkout)
-    accuracy = re.search(r"([0-9.]+)% of the characters in 500 unseen", shown)
-    assert accuracy
-    assert float(accuracy[1]) > 90.0
-    line = next(line for line in shown.splitlines() if line.startswith("AB-1293-77x"))
-    assert "AB MAKER" in line
-    assert "1293 NUMBER" in line
-    assert "77 CHECK" in line
-    assert re.search(r"\(probability 0\.\d+\)|\(probability 1\.000\)", line)
+    assert command.endswith(" && spacy project run all\n")
+    return run(["bash", "-euo", "pipefail", "-c", command], checkout)
+
+
+def test_first_command_of_the_readme_ends_with_scores_and_an_example(shown: str) -> None:
+    report = shown.rpartition("report-letters")[2]
+    accuracies = {
+        name: float(value)
+        for name, value in re.findall(r"^(word|phoneme) accuracy % +([0-9.]+) ", report, re.M)
+    }
+    assert accuracies["phoneme"] > 85.0
+    assert accuracies["word"] > 45.0
+    for word in ("photography", "photograph"):
+        letters = re.escape(" ".join(word)).replace("\\ ", " +")
+        rows = re.search(rf"^{letters}\n(.*)\n(.*)$", report, re.M)
+        assert rows
+        phonemes, probabilities = rows[1].split(), rows[2].split()
+        assert len(phonemes) == len(probabilities) == len(word)
+        assert phonemes[0] == "F"
+        assert any(phoneme.endswith("1") for phoneme in phonemes)
+        assert all(0.0 < float(probability) <= 1.0 for probability in probabilities)
+
+
+def test_second_run_skips_what_is_done(checkout: Path, shown: str) -> None:
+    command = ". .venv/bin/activate && spacy project run all"
+    again = run(["bash", "-euo", "pipefail", "-c", command], checkout)
+    assert re.findall(r"Skipping '(\w+)-letters'", again) == [
+        *("prepare", "train", "evaluate", "package")
+    ]
+    assert again.rpartition("report-letters")[2] == shown.rpartition("report-letters")[2]
+
+
+USE_PACKAGED = """
+import spacy
+
+nlp = spacy.load("en_letters")
+for word in ("photography", "photograph"):
+    for row in ([t._.phoneme for t in nlp(word)], [f"{t._.treecrf_prob:.2f}" for t in nlp(word)]):
+        print(*row)
+"""
+
+
+def test_packaged_model_works_in_another_environment(
+    checkout: Path, shown: str, tmp_path: Path
+) -> None:
+    found = re.search(
+        r"The packaged model is (\S+\.whl)\. Try it:\n\n  (pip install (\S+))\n", shown
+    )
+    assert found
+    assert found[1] == found[3]
+    python = new_environment(
+        tmp_path / "venv", build_wheel(checkout, tmp_path), checkout / found[1]
+    )
+    run([python, "-m", "pip", "check"], tmp_path)
+    printed = run([python, "-c", USE_PACKAGED], tmp_path).splitlines()
+    report = [line.split() for line in shown.rpartition("report-letters")[2].splitlines()]
+    for row in printed:
+        assert row.split() in report
 
 
 def test_second_command_of_the_readme_runs_the_tests(checkout: Path) -> None:

@@ -71,7 +71,11 @@ def resampling_progress(resamples: int) -> Callable[[Iterator[T]], Iterator[T]]:
 
 
 def print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(to_json(value))
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def refuse_existing(path: Path, force: bool) -> None:

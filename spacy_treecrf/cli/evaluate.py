@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import print_json, progress, reports_errors, resampling_progress
+from spacy_treecrf.cli.common import (
+    output_text,
+    print_json,
+    progress,
+    refuse_existing,
+    reports_errors,
+    resampling_progress,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.bootstrap import PairedDifference
@@ -18,6 +27,7 @@ Examples:
   spacy-treecrf evaluate model.treecrf test.conll
   spacy-treecrf evaluate training/ner/model-best test.spacy --json
   spacy-treecrf evaluate model.treecrf test.conll --resamples 0
+  spacy-treecrf evaluate model.treecrf test.conll --output scores.json
 """
 COMPARE_EXAMPLES = """\b
 Examples:
@@ -57,6 +67,11 @@ def evaluate(
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     as_json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Also write everything as JSON to this file."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     encoding: Encoding = "utf-8",
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
@@ -70,6 +85,8 @@ def evaluate(
     from spacy_treecrf.evaluation.bootstrap import check_resampling
     from spacy_treecrf.evaluation.figures import figures_of
 
+    if output is not None:
+        refuse_existing(output, force)
     check_resampling(resamples, confidence)
     judged = judge_data(model, data, pipe, encoding, threads)
     figures = figures_of(
@@ -79,8 +96,12 @@ def evaluate(
         seed=seed,
         progress=resampling_progress(resamples),
     )
+    found = {"model": model, "data": data, "confidence": confidence, **figures.to_json()}
+    if output is not None:
+        with output_text(output) as file:
+            file.write(to_json(found) + "\n")
     if as_json:
-        print_json({"model": model, "data": data, "confidence": confidence, **figures.to_json()})
+        print_json(found)
     else:
         _print_figures(figures, confidence)
 

@@ -18,7 +18,7 @@ MAX_WINDOW = 50
 EDGE = "<edge>"  # value of a position outside of the sequence
 MISSING_NUMBERS = frozenset({"", "_", "?", "NA", "nan", "NaN"})
 
-# The columns of configs/chunker.cfg (words) and configs/characters.cfg (letters).
+# The columns of configs/chunk.cfg (words) and configs/hyphenate.cfg (letters).
 WINDOWS = {"word": 2, "letter": 6, "value": 2, "number": 1}
 PREFIXES = (2, 3, 4)
 SUFFIXES = (1, 2, 3, 4)

@@ -220,13 +220,15 @@ def add_tree_scores(
     n_trees = len(postings.tree_class)
     n_plain = postings.class_first[n_labels]
     masks = np.empty(n_trees, np.uint64)
-    bin_masks = np.full(n_trees, _ALL)
+    bin_masks = np.empty(n_trees, np.uint64)
+    bin_masks[:] = _ALL
     for i in range(len(rows)):
         row = rows[i]
         if numeric.shape[1] and (i == 0 or not _same_bins(numeric, row, rows[i - 1])):
             bin_masks[:] = _ALL
             _apply_bins(numeric, row, postings, bin_masks)
-        masks[:] = bin_masks
+        for tree in range(n_trees):  # a slice would take seconds to compile
+            masks[tree] = bin_masks[tree]
         _apply_features(codes, row, postings, masks)
         n_valid = n_labels ** np.int64(lags[row])
         for k in range(n_labels):

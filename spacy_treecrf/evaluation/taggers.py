@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from spacy_treecrf.models.crf import CRF, Predictor
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
+    from spacy.training import Example
 
     from spacy_treecrf.pipeline.pipe import TreeCRF
 
@@ -134,7 +135,6 @@ class PipelineTagger:
 
     def _examples(self, source: str) -> tuple[int, Iterator[tuple[Doc, Any]]]:
         from spacy.tokens import DocBin
-        from spacy.training import Corpus
 
         try:
             n = len(DocBin(store_user_data=True).from_disk(source))
@@ -149,7 +149,21 @@ class PipelineTagger:
             ) from error
         if not n:
             raise ValueError(f"treecrf: {source} holds no docs")
-        return n, ((example.predicted, example) for example in Corpus(source)(self.nlp))
+        read = self._reader(source)
+        return n, ((example.predicted, example) for example in read(self.nlp))
+
+    def _reader(self, source: str) -> Callable[[Language], Iterator[Example]]:
+        """That of the config's [corpora.dev]: tokens and inputs are as in training."""
+        from spacy.training import Corpus
+        from spacy.util import registry
+
+        block = self.nlp.config.interpolate().get("corpora", {}).get("dev", {})
+        if "path" not in block:  # it reads no files
+            return Corpus(source)
+        whole = {"path": source, "limit": 0, "max_length": 0}
+        block.update({name: value for name, value in whole.items() if name in block})
+        reader: Callable[[Language], Iterator[Example]] = registry.resolve({"dev": block})["dev"]
+        return reader
 
     def _doc_chunks(self, pairs: Iterable[tuple[Doc, Any]]) -> Iterator[Chunk]:
         for part in _batched(pairs, CHUNK_SEQUENCES):

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from tests.cli.calls import good, process, refused
 from tests.columnar.tiny_columns import tiny_rows, write_columns
-from tests.pipeline.tiny_pipes import corpus, new_nlp
+from tests.pipeline.tiny_pipes import corpus, new_nlp, trained_nlp
 
 
 def test_all_figures_are_shown(shared: Path) -> None:
@@ -44,6 +44,18 @@ def test_json_has_intervals_around_values_and_the_whole_confusion(shared: Path) 
     assert sum(own["count"] for own in found["calibration"]) == found["annotated_tokens"]
 
 
+def test_output_is_the_json_and_an_existing_one_is_kept(shared: Path, tmp_path: Path) -> None:
+    arguments = ["evaluate", shared / "weak.treecrf", shared / "test.conll", "--resamples", "20"]
+    output = tmp_path / "scores.json"
+    assert "token accuracy %" in good(*arguments, "--output", output)
+    assert json.loads(output.read_text()) == json.loads(good(*arguments, "--json"))
+    output.write_text("precious")
+    assert "exists" in refused(*arguments, "--output", output)
+    assert output.read_text() == "precious"
+    good(*arguments, "--output", output, "--force")
+    assert json.loads(output.read_text())["model"] == str(shared / "weak.treecrf")
+
+
 def test_seed_decides_the_intervals(shared: Path) -> None:
     arguments = ["evaluate", shared / "weak.treecrf", shared / "test.conll", "--json"]
     assert good(*arguments, "--seed", "1") == good(*arguments, "--seed", "1")
@@ -57,6 +69,20 @@ def test_pipelines_are_evaluated_on_docs(shared: Path, tmp_path: Path) -> None:
     found = json.loads(shown)
     assert found["figures"]["span_f1"]["value"] == 1.0
     assert set(found["per_type"]) == {"PERSON", "PLACE"}
+
+
+def test_docs_are_read_as_in_training(tmp_path: Path) -> None:
+    """By the reader of the config, which keeps their tokens here; but all of them."""
+    nlp = trained_nlp("ents")
+    block = {"path": None, "limit": 1, "inputs": ["SENT_START"]}
+    nlp.config["corpora"]["dev"] = {"@readers": "spacy_treecrf.Corpus.v1", **block}
+    nlp.to_disk(tmp_path / "pipeline")
+    docs = [Doc(nlp.vocab, words=["Anna's", "can't"], ents=["B-PERSON", "O"])] * 3
+    assert len(nlp.tokenizer("Anna's can't")) > 2
+    DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
+    shown = good("evaluate", tmp_path / "pipeline", tmp_path / "gold.spacy", "--json")
+    found = json.loads(shown)
+    assert (found["sequences"], found["tokens"]) == (3, 6)
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ from tests.fresh_environment import ROOT, build_wheel, new_environment, run
 from tests.pipeline.tiny_pipes import pipe_of
 
 CONFIGS = ROOT / "configs"
-NAMES = ["ner", "tagger", "chunker", "characters"]
+NAMES = ["ner", "tagger", "chunk", "hyphenate"]
 SCORE = {
     "ner": "ents_f",
     "tagger": "tag_acc",
-    "chunker": "spans_chunks_f",
-    "characters": "ext_hyphen_acc",
+    "chunk": "spans_chunks_f",
+    "hyphenate": "ext_hyphen_acc",
 }
 SHORT = {"training.max_steps": "2", "components.treecrf.rounds_per_step": "3"}
 TEXTS = ["Anna Jones works in Oslo .", "The old man sees Paris .", "Dov likes the red car ."]
@@ -117,7 +117,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def data_of(name: str) -> str:
-    return "letters" if name == "characters" else "words"
+    return "letters" if name == "hyphenate" else "words"
 
 
 def options(name: str, **more: Any) -> list[str]:
@@ -197,7 +197,7 @@ def test_configs_can_be_filled(folder: Path) -> None:
     assert treecrf["features"]["affix_window"] == [0]
 
 
-@pytest.mark.parametrize("name", ["ner", "characters"])
+@pytest.mark.parametrize("name", ["ner", "hyphenate"])
 def test_debug_data(folder: Path, name: str) -> None:
     shown = spacy_command(folder, "debug", "data", CONFIGS / f"{name}.cfg", *options(name))
     assert "Pipeline can be initialized with data" in shown
@@ -241,7 +241,7 @@ def test_training_shows_losses_and_scores_and_saves_pipelines(
     assert {key: weight for key, weight in weights.items() if weight} == {SCORE[name]: 1.0}
 
 
-@pytest.mark.parametrize("name", ["ner", "characters"])
+@pytest.mark.parametrize("name", ["ner", "hyphenate"])
 def test_evaluate_writes_the_scores_of_the_task_and_of_the_pipe(
     folder: Path, outputs: dict[str, str], name: str
 ) -> None:
@@ -311,17 +311,17 @@ def test_ordinary_batches_boost_stochastically(folder: Path) -> None:
 def test_frozen_pipe_feeds_a_trained_one(folder: Path, outputs: dict[str, str]) -> None:
     """The chunker sees nothing but the tags that the frozen tagger sets during training."""
     tagger = {"source": str(folder / "tagger/model-best"), "component": "treecrf"}
-    chunker = load_config(CONFIGS / "chunker.cfg", interpolate=False)["components"]["treecrf"]
+    chunker = load_config(CONFIGS / "chunk.cfg", interpolate=False)["components"]["treecrf"]
     chunker["features"].update(attrs={"TAG": [-1, 0, 1]}, prefixes=[], suffixes=[])
     config = changed_config(
         folder,
-        *("chunker", "frozen"),
+        *("chunk", "frozen"),
         nlp__pipeline=["tagger", "treecrf"],
         components={"tagger": tagger, "treecrf": chunker},
         training__frozen_components=["tagger"],
         training__annotating_components=["tagger"],
     )
-    shown = train(folder, config, "frozen", *options("chunker", **SHORT))
+    shown = train(folder, config, "frozen", *options("chunk", **SHORT))
     assert "LOSS TREECRF" in shown
     assert "LOSS TAGGER" not in shown
     assert float(rows(shown)[-1][-1]) > 0.9
@@ -334,17 +334,17 @@ def test_frozen_pipe_feeds_a_trained_one(folder: Path, outputs: dict[str, str]) 
 
 def test_pipes_train_together_on_each_others_annotation(folder: Path) -> None:
     tagger = load_config(CONFIGS / "tagger.cfg", interpolate=False)["components"]["treecrf"]
-    chunker = load_config(CONFIGS / "chunker.cfg", interpolate=False)["components"]["treecrf"]
+    chunker = load_config(CONFIGS / "chunk.cfg", interpolate=False)["components"]["treecrf"]
     chunker["features"].update(attrs={"TAG": [-1, 0, 1]}, prefixes=[], suffixes=[])
     config = changed_config(
         folder,
-        *("chunker", "together"),
+        *("chunk", "together"),
         nlp__pipeline=["tagger", "treecrf"],
         components={"tagger": tagger, "treecrf": chunker},
         training__annotating_components=["tagger"],
         training__score_weights={"spans_chunks_f": 0.5, "tag_acc": 0.5, "treecrf_score": None},
     )
-    shown = train(folder, config, "together", *options("chunker", **SHORT))
+    shown = train(folder, config, "together", *options("chunk", **SHORT))
     assert "LOSS TAGGER" in shown
     assert "LOSS TREECRF" in shown
     assert float(rows(shown)[-1][-1]) > 0.9
