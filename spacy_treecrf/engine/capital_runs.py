@@ -36,17 +36,19 @@ def run_keys(
         around this one in the run, or EDGE; PLACE: 8 * length + index of the word. 0: no run.
     """
     n_tokens = len(orth)
-    run_start = np.full(n_tokens, NOWHERE, np.int64)
-    run_end = np.full(n_tokens, NOWHERE, np.int64)
+    run_start = np.empty(n_tokens, np.int64)
+    run_end = np.empty(n_tokens, np.int64)
     for s in range(len(offsets) - 1):
         t = offsets[s]
         while t < offsets[s + 1]:
+            run_start[t] = NOWHERE
             end = t
             while end < offsets[s + 1] and _is_capital(table[words[end], 1]):
                 end += 1
-            if end > t and heading[t] != UPPER_CASE and end - t <= LONGEST:
-                run_start[t:end] = t
-                run_end[t:end] = end
+            is_run = heading[t] != UPPER_CASE and end - t <= LONGEST
+            for u in range(t, end):
+                run_start[u] = t if is_run else NOWHERE
+                run_end[u] = end
             t = max(end, t + 1)
     for d in range(len(doc_offsets) - 1):
         start, stop = doc_offsets[d], doc_offsets[d + 1]
@@ -63,7 +65,8 @@ def run_keys(
             ):
                 best[word, 1] = t
         for t in range(start, stop):
-            out[:, t] = 0
+            for row in range(N_RUN_KEYS):
+                out[row, t] = 0
             if not _is_capital(table[words[t], 1]):
                 continue
             word = table[words[t], 0]
@@ -79,7 +82,8 @@ def run_keys(
             out[AFTER, t] = orth[where + 1] if where + 1 < end else EDGE
             out[PLACE, t] = 8 * (end - first) + where - first
         for t in range(start, stop):
-            best[table[words[t], 0]] = NOWHERE
+            best[table[words[t], 0], 0] = NOWHERE
+            best[table[words[t], 0], 1] = NOWHERE
 
 
 @njit(nogil=True, cache=True)

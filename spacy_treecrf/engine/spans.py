@@ -37,7 +37,8 @@ def span_probabilities(
     result = np.full(len(spans), np.nan)
     if chain.order <= 1:
         moves, end = step_potentials(chain.order, chain.start, chain.trans, chain.end)
-        _markov_spans(scores, offsets, sequence, moves, end, nodes, spans, labels, result)
+        edges = np.exp(moves - moves.max())
+        _markov_spans(scores, offsets, sequence, edges, end, nodes, spans, labels, result)
     for i in np.flatnonzero(np.isnan(result)):
         begin, past = offsets[sequence[i]], offsets[sequence[i] + 1]
         first, last = spans[i]
@@ -51,7 +52,7 @@ def _markov_spans(
     scores: Floats,
     offsets: Ints,
     sequence: Ints,
-    moves: Doubles,
+    edges: Doubles,
     end: Doubles,
     nodes: Doubles,
     spans: Ints,
@@ -61,11 +62,6 @@ def _markov_spans(
     """Fill `result` for a chain of order 0 or 1; NaN stays where scaled messages underflow."""
     n_labels = len(end)
     n_tables = scores.shape[1]
-    top_move = -np.inf
-    for u in range(n_labels + 1):
-        for v in range(n_labels):
-            top_move = max(top_move, moves[u, v])
-    edges = np.exp(moves - top_move)
     i = 0
     while i < len(spans):
         s = sequence[i]
@@ -79,11 +75,12 @@ def _markov_spans(
         beta = np.zeros((stop - begin + 1 if longest > 1 else 0, n_labels))
         if longest > 1:
             least = spans[i, 0] - begin
-            beta[stop - begin] = 1.0
+            for y in range(n_labels):
+                beta[stop - begin, y] = 1.0
             for t in range(stop - begin - 1, least, -1):
                 _step_back(scores[begin + t], t, stop - begin, edges, end, beta)
         for k in range(i, past):
-            first, last = spans[k]
+            first, last = spans[k, 0], spans[k, 1]
             p = nodes[first, labels[first]]
             for row in range(first + 1, last):
                 t = row - begin
@@ -129,4 +126,5 @@ def _step_back(
             beta[t, c] += weights[table, y] * edges[c, y]
         most = max(most, beta[t, c])
     if most > 0.0:
-        beta[t] /= most
+        for c in range(n_labels):
+            beta[t, c] /= most
