@@ -30,7 +30,7 @@ QUICK_CNN_STEPS, QUICK_STEPS = 40, 3
 WARM_UP = 20  # documents
 REPEATS = 5
 CLUSTERS = "[4, 6, 10, 0]"
-VECTOR_BINS = 8
+VECTOR_BINS = 255
 ONE_THREAD = {
     f"{library}_NUM_THREADS": "1"
     for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR", "NUMBA")

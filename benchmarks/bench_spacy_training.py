@@ -18,12 +18,21 @@ QUICK_DOCUMENTS, QUICK_TEST_DOCUMENTS = 100, 40
 WARM_UP = 20  # documents
 WINDOW = range(-2, 3)
 AFFIXES = range(1, 5)
+# configs/ner.cfg with the columns of `items`, the estimator's defaults, and documents as sequences
+PLAIN = {
+    "components.treecrf.features.document": "[]",
+    "components.treecrf.features.attrs.ORTH": "[0]",
+    "components.treecrf.model.linear_rounds": 5,
+    "components.treecrf.model.shrinkage": 0.6,
+    "corpora.train.inputs": "[]",
+    "corpora.dev.inputs": "[]",
+}
 LOWER, SHAPE = ([f"{name}[{d}]" for d in WINDOW] for name in ("lower", "shape"))
 PREFIX, SUFFIX = ([(n, f"{name}{n}") for n in AFFIXES] for name in ("prefix", "suffix"))
 
 
 def items(words: Sequence[str]) -> list[Item]:
-    """For each word, the columns of configs/ner.cfg."""
+    """For each word, its plain columns."""
     from spacy.lang.lex_attrs import word_shape
 
     edge = [PAD] * -min(WINDOW)
@@ -75,6 +84,7 @@ def bench_spacy(folder: Path, quick: bool) -> dict[str, Any]:
         return timed(
             lambda: run_spacy(
                 *("train", CONFIGS / "ner.cfg", "-o", folder / output),
+                **PLAIN,
                 **{
                     "paths.train": folder / "train.spacy",
                     "paths.dev": folder / "dev.spacy",

@@ -21,8 +21,11 @@ CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 
 def docs_of(vocab: Vocab, documents: Sequence[Document], entities: bool = False) -> list[Doc]:
-    """New docs, with their words alone or with gold entities."""
-    return [Doc(vocab, words=d.words, ents=d.entities if entities else None) for d in documents]
+    """New docs with their words and sentences, alone or with gold entities."""
+    return [
+        Doc(vocab, words=d.words, sent_starts=d.starts, ents=d.entities if entities else None)
+        for d in documents
+    ]
 
 
 def write_docs(path: Path, documents: Sequence[Document]) -> None:

@@ -19,7 +19,7 @@ from spacy_treecrf.engine.histogram import (
     add_numeric,
     add_row_contexts,
 )
-from spacy_treecrf.engine.node_features import mark, move, number_of_words, subtract
+from spacy_treecrf.engine.node_features import Units, mark, move, number_of_words, subtract
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.splitting import (
     CATEGORICAL,
@@ -106,6 +106,13 @@ def _wider_sums(array: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.flo
 
 
 @njit(nogil=True, cache=True)
+def _wider_quick(array: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:
+    wider = np.empty((2, size), np.float32)
+    wider[:, : array.shape[1]] = array
+    return wider
+
+
+@njit(nogil=True, cache=True)
 def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64) -> Tree:
     """Rows that trimming left out have no entry: they follow the left side of every split."""
     order = data.context_labels.shape[1]
@@ -152,6 +159,8 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
     before = np.zeros((limits.leaves, n_words), np.int32)
     kept = np.empty(2 * data.n_features + 1, np.int32)
     kept_sums = np.empty((3, 2 * data.n_features + 1))
+    kept_quick = np.empty((2, 2 * data.n_features + 1), np.float32)
+    units = Units(rule.inverse_g, rule.inverse_h, limits.penalty)
     n_kept = 0
     kept_first = np.zeros(n_nodes, np.int64)
     kept_last = np.zeros(n_nodes, np.int64)
@@ -178,10 +187,19 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
         mark(touched[:n_touched], marks)
         if big >= 0:
             mine = slice(kept_first[big], kept_last[big])
-            subtract(marks, dense, words[place[big]], before[place[big]], kept_sums[:, mine])
+            subtract(
+                marks,
+                dense,
+                words[place[big]],
+                before[place[big]],
+                kept_sums[:, mine],
+                kept_quick[:, mine],
+                units,
+            )
         if n_kept + n_touched >= len(kept):
             kept = _longer(kept, 2 * len(kept) + n_touched)
             kept_sums = _wider_sums(kept_sums, len(kept))
+            kept_quick = _wider_quick(kept_quick, len(kept))
         kept_first[small] = n_kept
         n_kept += move(
             marks,
@@ -191,6 +209,8 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
             before[place[small]],
             kept[n_kept:],
             kept_sums[:, n_kept:],
+            kept_quick[:, n_kept:],
+            units,
         )
         kept_last[small] = n_kept
         if n_numeric:
@@ -230,6 +250,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
                 sums[node],
                 kept[mine],
                 kept_sums[:, mine],
+                kept_quick[:, mine],
                 data.column_of,
                 rule,
                 node_seed,

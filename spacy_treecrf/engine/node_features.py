@@ -3,9 +3,14 @@
 The lists are sorted by feature. A bit set of a leaf's features and the number of features before
 each of its words give a feature's place in the list at once, so that a split changes only what
 the smaller child touches, whatever the size of the vocabulary.
+
+Besides its exact sums a list has them once more in single precision and in units of the loss
+(`quick`: gradient; hessian + penalty), for the search that looks at all of them.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +19,14 @@ from numba import njit
 from spacy_treecrf.engine.intrinsics import count_bits, lowest_bit
 
 WORD_BITS = 64
+
+
+class Units(NamedTuple):
+    """Factors from whole-number sums to gradients and hessians, and the quadratic penalty."""
+
+    g: float
+    h: float
+    penalty: float
 
 
 @njit(nogil=True, cache=True)
@@ -36,11 +49,13 @@ def subtract(
     leaf_words: npt.NDArray[np.uint64],
     leaf_before: npt.NDArray[np.int32],
     leaf_sums: npt.NDArray[np.float64],
+    leaf_quick: npt.NDArray[np.float32],
+    units: Units,
 ) -> None:
     """Take the marked features' sums (in `dense`, (n_features, 4)) away from a leaf's.
 
     leaf_words, leaf_before: its features, and how many of them are before each word.
-    leaf_sums: (3, n) gradient, hessian and count of its features.
+    leaf_sums: (3, n) gradient, hessian and count of its features. leaf_quick: (2, n).
     """
     one = np.uint64(1)
     for w in range(len(words)):
@@ -54,6 +69,8 @@ def subtract(
             leaf_sums[0, at] -= dense[f, 0]
             leaf_sums[1, at] -= dense[f, 1]
             leaf_sums[2, at] -= dense[f, 2]
+            leaf_quick[0, at] = leaf_sums[0, at] * units.g
+            leaf_quick[1, at] = leaf_sums[1, at] * units.h + units.penalty
 
 
 @njit(nogil=True, cache=True)
@@ -65,6 +82,8 @@ def move(
     leaf_before: npt.NDArray[np.int32],
     leaf_features: npt.NDArray[np.int32],
     leaf_sums: npt.NDArray[np.float64],
+    leaf_quick: npt.NDArray[np.float32],
+    units: Units,
 ) -> int:
     """Make the marked features those of a new leaf; clears the marks and `dense`; returns how many.
 
@@ -85,6 +104,8 @@ def move(
             leaf_sums[0, n] = dense[f, 0]
             leaf_sums[1, n] = dense[f, 1]
             leaf_sums[2, n] = dense[f, 2]
+            leaf_quick[0, n] = dense[f, 0] * units.g
+            leaf_quick[1, n] = dense[f, 1] * units.h + units.penalty
             enough = np.uint64(dense[f, 2] >= min_rows)
             kept |= enough << bit
             n += enough
