@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -89,15 +93,17 @@ class Extractor:
         self.reads_annotations = any(source.reads_annotations for source in self.sources)
         self._attrs = sorted({attr for source in self.sources for attr in source.attrs})
         self._cache: _Cache | None = None
+        self._lock = _Lock()
 
     def check(self, vocab: Vocab) -> None:
         for source in self.sources:
             source.check(vocab)
 
     def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
-        self._cache = None
-        for source in self.sources:
-            source.learn(docs, entities)
+        with self._lock.held():
+            self._cache = None
+            for source in self.sources:
+                source.learn(docs, entities)
 
     def fit(
         self,
@@ -114,11 +120,12 @@ class Extractor:
             raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
         if not 2 <= max_bins <= MAX_BINS:
             raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
-        self._cache = None
-        batch = Batch(docs, offsets, self._attrs, training)
-        if docs:
-            self.check(batch.vocab)
-        return fit_columns(batch, self.sources, self.bins_of, min_count, max_bins)
+        with self._lock.held():
+            self._cache = None
+            batch = Batch(docs, offsets, self._attrs, training)
+            if docs:
+                self.check(batch.vocab)
+            return fit_columns(batch, self.sources, self.bins_of, min_count, max_bins)
 
     def encode(
         self,
@@ -131,7 +138,9 @@ class Extractor:
         batch = Batch(docs, offsets, self._attrs, training)
         codes = np.empty((batch.n_tokens, len(columns.slot_keys)), np.int32)
         numeric = np.empty((batch.n_tokens, len(columns.numeric_names)), np.uint8)
-        if batch.n_tokens:
+        if not batch.n_tokens:
+            return codes, numeric
+        with self._lock.held():
             try:
                 cache = self._cache_of(batch.vocab, columns)
                 for cached in cache.sources:
@@ -146,12 +155,14 @@ class Extractor:
         return {name: state for name, state in states.items() if state}
 
     def from_state(self, state: dict[str, Any]) -> None:
-        self._cache = None
         fields = Fields(state, path="features")
-        for source in self.sources:
+        sources = deepcopy(self.sources)  # so that a state that is refused changes nothing
+        for source in sources:
             if source.to_state():  # it has one at all
                 source.from_state(fields.fields(source.name))
         fields.done()
+        with self._lock.held():
+            self.sources, self._cache = sources, None
 
     def _cache_of(self, vocab: Vocab, columns: Columns) -> _Cache:
         stamps = [source.stamp(vocab) for source in self.sources]
@@ -164,6 +175,27 @@ class Extractor:
         ):
             cache = self._cache = _Cache(vocab, columns, stamps, self.sources)
         return cache
+
+
+class _Lock:
+    """One thread at a time: servers call a pipe from many, and they share its caches.
+
+    Copies, and processes that are forked, have a lock of their own.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+
+    def _renew(self) -> None:
+        self._lock, self._process = RLock(), os.getpid()
+
+    def held(self) -> AbstractContextManager[Any]:
+        if self._process != os.getpid():
+            self._renew()
+        return self._lock
+
+    def __reduce__(self) -> tuple[type[_Lock], tuple[()]]:
+        return _Lock, ()
 
 
 class _Cache:

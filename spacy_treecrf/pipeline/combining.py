@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from typing import Any
 
 Choice = tuple[list[str], float]  # labels and log probability
 
@@ -15,8 +16,16 @@ def best_combinations(choices: Sequence[Sequence[Choice]], n: int) -> list[tuple
     choices: of each sequence its own best labellings, falling. The n best of all sequences up to
     one only need the n best of those before it.
     """
-    best: list[Choice] = [([], 0.0)]
+    best: list[tuple[float, Any]] = [(0.0, None)]  # with the labellings as a chain: (before, last)
     for own in choices:
-        joined = ((labels + more, log_p + log_q) for labels, log_p in best for more, log_q in own)
-        best = heapq.nlargest(n, joined, key=lambda choice: choice[1])
-    return [(labels, math.exp(log_p)) for labels, log_p in best]
+        joined = ((p + q, (chain, labels)) for p, chain in best for labels, q in own)
+        best = heapq.nlargest(n, joined, key=lambda choice: choice[0])
+    return [(_labels(chain), math.exp(log_p)) for log_p, chain in best]
+
+
+def _labels(chain: Any) -> list[str]:
+    parts: list[list[str]] = []
+    while chain is not None:
+        chain, labels = chain
+        parts.append(labels)
+    return [label for labels in reversed(parts) for label in labels]

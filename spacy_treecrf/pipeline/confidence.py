@@ -9,6 +9,7 @@ import numpy.typing as npt
 from spacy.tokens import Doc, Span, Token
 
 NAME = "treecrf_prob"
+SPANS = "treecrf_prob.spans"  # in doc.user_data
 
 
 def register_extensions() -> None:
@@ -16,7 +17,7 @@ def register_extensions() -> None:
     if not Token.has_extension(NAME):
         Token.set_extension(NAME, getter=_of_token)
     if not Span.has_extension(NAME):
-        Span.set_extension(NAME, default=None)
+        Span.set_extension(NAME, getter=_of_span)
 
 
 def set_token_probabilities(doc: Doc, probabilities: npt.NDArray[np.float64]) -> None:
@@ -25,8 +26,20 @@ def set_token_probabilities(doc: Doc, probabilities: npt.NDArray[np.float64]) ->
 
 
 def set_span_probabilities(spans: Sequence[Span], probabilities: Sequence[float]) -> None:
-    for span, probability in zip(spans, probabilities, strict=True):
-        span._.set(NAME, float(probability))
+    """By label, because an entity and a chunk may be the same words."""
+    if spans:
+        known: dict[str, float] = spans[0].doc.user_data.setdefault(SPANS, {})
+        known.update(zip(map(_key, spans), map(float, probabilities), strict=True))
+
+
+def _key(span: Span) -> str:
+    return f"{span.start_char}:{span.end_char}:{span.label_}"
+
+
+def _of_span(span: Span) -> float | None:
+    """P(exactly this span has this label); None for spans that no pipe has predicted."""
+    known: dict[str, float] = span.doc.user_data.get(SPANS, {})
+    return known.get(_key(span))
 
 
 def _of_token(token: Token) -> float | None:

@@ -26,7 +26,9 @@ from spacy_treecrf.models.crf import CRF, new_crf
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import CRFShim
 from spacy_treecrf.pipeline.tasks.biluo import Label, spans_of, without_cut_spans
-from spacy_treecrf.pipeline.tasks.task import Task
+from spacy_treecrf.pipeline.tasks.task import Task, token_values
+
+Identity = tuple[int, int, int]  # of the reference, of the words to predict, of the annotation
 
 # Docs of ordinary batches keep their rows; a batch of this share of the corpus is itself kept.
 BIG_BATCH = 0.5
@@ -36,9 +38,14 @@ BIG_BATCH = 0.5
 class Encoded:
     """One doc's rows."""
 
+    words: int  # fingerprint
     lengths: npt.NDArray[np.int64]  # of its sequences
     codes: npt.NDArray[np.int32]
     numeric: npt.NDArray[np.uint8]
+
+
+def _words_of(example: Example) -> int:
+    return hash(token_values(example.predicted, "ORTH").tobytes())
 
 
 class Learner:
@@ -52,16 +59,17 @@ class Learner:
         self.task = task
         self.sequence = sequence
         self._workers = Workers(shim.settings.threads)
-        self._fitted = (0, 0)  # tokens and sequences that the columns were fitted on
+        # tokens and sequences that `begin` fitted the columns on; None: they are a loaded model's
+        self._fitted: tuple[int, int] | None = None
         self._provisional = False  # columns that were fitted before other pipes wrote on the docs
         self._serials = count()
         self._serial_of: WeakKeyDictionary[Doc, int] = WeakKeyDictionary()
         self._encoded: WeakKeyDictionary[Doc, Encoded] = WeakKeyDictionary()
         self._encoded_columns: Columns | None = None
         self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
-        self._pending: dict[int, Example] = {}
+        self._pending: list[tuple[Identity, Example]] = []
         self._booster: Booster | None = None
-        self._booster_key: tuple[int, ...] = ()
+        self._booster_key: list[Identity] = []
         self._booster_offsets = np.zeros(0, np.int64)
         self._booster_crf: CRF | None = None
 
@@ -80,15 +88,10 @@ class Learner:
         self._fit(docs, examples, "auto" if self.sequence == "sentence" else self.sequence)
 
     def add(self, examples: Sequence[Example]) -> float:
-        """Examples for the next step; returns their loss now: -log P(annotation) per token.
-
-        Examples that are pending already do not count again.
-        """
-        for example in examples:
-            serial = self._serial_of.get(example.reference)
-            if serial is None:
-                serial = self._serial_of[example.reference] = next(self._serials)
-            self._pending[serial] = example
+        """Examples for the next step; returns their loss now: -log P(annotation) per token."""
+        self._pending += [(self._identity(example), example) for example in examples]
+        # Epochs shuffle their examples; in one order, they are the same batch.
+        self._pending.sort(key=lambda item: item[0])
         booster = self._prepare()
         loss, n_tokens = before = self._counted
         if booster is not None:
@@ -164,10 +167,10 @@ class Learner:
 
     def _prepare(self) -> Booster | None:
         """The booster of the pending examples; None if none of them is annotated."""
-        key = tuple(sorted(self._pending))
-        if not key:
+        if not self._pending:
             return None
-        examples = [self._pending[serial] for serial in key]
+        key = [identity for identity, _ in self._pending]
+        examples = [example for _, example in self._pending]
         offsets = cut([example.predicted for example in examples], self.sequence)
         self._fit_again(examples, offsets)
         known = self._booster is not None and key == self._booster_key
@@ -187,17 +190,29 @@ class Learner:
         self._booster = None if data is None else self._new_booster(data)
         return self._booster
 
+    def _identity(self, example: Example) -> Identity:
+        """Tells examples apart, and an example from itself after its annotation was corrected.
+
+        Spans and extension attributes are not looked at.
+        """
+        serial = self._serial_of.get(example.reference)
+        if serial is None:
+            serial = self._serial_of[example.reference] = next(self._serials)
+        gold = example.reference.to_array(["ENT_IOB", "ENT_TYPE", "TAG", "POS"])
+        return serial, _words_of(example), hash(gold.tobytes())
+
     def _fit_again(self, examples: Sequence[Example], offsets: npt.NDArray[np.int64]) -> None:
         """Before the first round: fit the columns on a batch that tells more than `begin` saw."""
-        if self.shim.trained.potentials.rounds:
+        if self._fitted is None or self.shim.trained.potentials.rounds:
             return
         size = (int(offsets[-1]), len(offsets) - 1)
-        if size > self._fitted or (self._provisional and size[0] == self._fitted[0]):
+        seen_again = self._provisional and size[0] == self._fitted[0]
+        if size > self._fitted or seen_again:
             before = self.shim.trained
             self._fit([example.predicted for example in examples], examples, self.sequence)
             # A pipe that learns at the same time has written next to nothing yet.
             known_better = len(before.columns.counts) > len(self.shim.trained.columns.counts)
-            if self._provisional and known_better:
+            if seen_again and known_better:
                 self.shim.crf = before
             self._provisional = False
 
@@ -253,8 +268,8 @@ class Learner:
         codes, numeric = self.features.encode(
             docs, offsets, self.shim.trained.columns, training=True
         )
-        if len(lacking) == len(examples) and offsets[-1] >= BIG_BATCH * self._fitted[0]:
-            return [Encoded(np.diff(offsets), codes, numeric)]
+        if len(lacking) == len(examples) and offsets[-1] >= self._big_batch:
+            return [Encoded(0, np.diff(offsets), codes, numeric)]
         parts: list[Encoded] = []
         fresh = 0
         for example, part in zip(examples, kept, strict=True):
@@ -262,16 +277,20 @@ class Learner:
                 rows = slice(fresh, fresh + len(example.predicted))
                 fresh = rows.stop
                 lengths = np.diff(cut([example.predicted], self.sequence))
-                part = Encoded(lengths, codes[rows], numeric[rows])
+                part = Encoded(_words_of(example), lengths, codes[rows], numeric[rows])
                 if keep:
                     self._encoded[example.reference] = part
             parts.append(part)
         return parts
 
+    @property
+    def _big_batch(self) -> float:
+        return BIG_BATCH * self._fitted[0] if self._fitted else 0.0
+
     def _kept(self, example: Example) -> Encoded | None:
-        """Rows of an earlier batch, if the doc is cut into the same sequences as then."""
+        """Rows of an earlier batch, if the doc has the same words and sequences as then."""
         part = self._encoded.get(example.reference)
-        if part is None:
+        if part is None or part.words != _words_of(example):
             return None
         lengths = np.diff(cut([example.predicted], self.sequence))
         return part if np.array_equal(part.lengths, lengths) else None

@@ -120,8 +120,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     def add_label(self, label: str) -> int:
         """A label that a trained pipe may still learn. Returns 1 if it is new, 0 if not."""
-        if not isinstance(label, str) or not label:
-            raise ValueError(f"treecrf: cannot add the label {label!r}; use a text")
+        _check_label(label)
         if label in self.labels:
             return 0
         self.shim.add_labels(sequence_labels(self.task, [label]))
@@ -143,6 +142,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         if labels is None:
             found = {name for e in examples for name in names_of(self.task, self.task.gold(e))}
             labels = sorted(found)
+        for label in labels:
+            _check_label(label)
         self.shim.crf = None
         for label in labels:
             self.add_label(label)
@@ -330,11 +331,14 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         scores = self.model.predict(data)
         allowed = allowed_labels(ids, len(self.shim.labels))
         log_p = log_probability_of(scores, data.offsets, self.shim.trained.chain, allowed)
-        log_p = log_p[np.isfinite(log_p)]  # constraints may forbid a gold annotation
+        # Constraints may forbid a gold annotation: then nothing can be said of the sequence.
+        possible = np.isfinite(log_p)
+        n_known = np.add.reduceat(known, data.offsets[:-1])[possible].sum()
         nodes = self._marginals(scores, data)[known]
         best = nodes.argmax(axis=1)
         error = expected_calibration_error(nodes.max(axis=1), best == ids[known])
-        return {"treecrf_nll": float(-log_p.sum() / known.sum()), "treecrf_ece": error}
+        nll = float(-log_p[possible].sum() / n_known) if n_known else None
+        return {"treecrf_nll": nll, "treecrf_ece": error}
 
     # -- arrays
 
@@ -392,3 +396,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 256) -> Iterator[Doc]:
         """Docs of a stream, annotated; arrays like larger batches than spaCy's default."""
         yield from super().pipe(stream, batch_size=batch_size)
+
+
+def _check_label(label: str) -> None:
+    if not isinstance(label, str) or not label:
+        raise ValueError(f"treecrf: cannot add the label {label!r}; use a text")
