@@ -1,7 +1,8 @@
 """Labels of letters: shipped configs beside CRFsuite on the same letters, window and words.
 
 Letter to sound (CMUdict) and hyphenation (Moby, both splits), each side measured in the same run.
-CRFsuite's columns are the letters in the config's window; its penalty is the best on the dev part.
+CRFsuite's columns are the letters in the config's window, and with --same-columns, in another run
+of it, also the config's n-grams and classes of letters; its penalty is the best on the dev part.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from spacy_treecrf.corpora import Record, load_corpus, prepare_corpus
 from spacy_treecrf.corpora.aligner import without_stress
 from spacy_treecrf.evaluation.judging import judge
 from spacy_treecrf.evaluation.taggers import load_tagger
+from spacy_treecrf.features.characters import class_of
 
 from corpora import corpus
 from spacy_data import CONFIGS, run_spacy
@@ -30,6 +32,7 @@ ITERATIONS, QUICK_ITERATIONS = 200, 20
 QUICK_WORDS = 500
 EDGE = "<edge>"
 
+Item = dict[str, str]
 Labels = list[list[Any]]  # of each word, a label for each letter
 
 
@@ -88,51 +91,70 @@ def bench_ours(job: Job, words: int, settings: dict[str, Any]) -> dict[str, Any]
 
 
 def bench_crfsuite(
-    job: Job, splits: dict[str, list[Record]], window: Sequence[int], iterations: int
+    job: Job, splits: dict[str, list[Record]], columns: Columns, iterations: int
 ) -> dict[str, Any]:
+    gold = {part: [record.labels[job.layer] for record in splits[part]] for part in splits}
+    items = {part: [columns.items(record.words) for record in splits[part]] for part in splits}
     trials = []
     for penalty in PENALTIES:
-        path, seconds = timed(
-            lambda: _train(job, splits["train"], window, penalty, iterations)  # noqa: B023
+        model, seconds = timed(
+            lambda: _train(items["train"], gold["train"], penalty, iterations)  # noqa: B023
         )
-        dev, test = (scores(*_tag(job, path, splits[part], window)) for part in ("dev", "test"))
-        os.unlink(path)
+        dev, test = (scores(gold[part], _tag(model, items[part])) for part in ("dev", "test"))
+        os.unlink(model)
         trials.append((dev["letters"], {"penalty": penalty, "seconds": seconds, **test}))
     return max(trials, key=lambda trial: trial[0])[1]
 
 
-def _train(
-    job: Job, records: list[Record], window: Sequence[int], penalty: float, iterations: int
-) -> str:
+def _train(X: list[list[Item]], y: Labels, penalty: float, iterations: int) -> str:
     import pycrfsuite
 
     trainer = pycrfsuite.Trainer(verbose=False)
     trainer.select("lbfgs")
     trainer.set_params({"c1": 0.0, "c2": penalty, "max_iterations": iterations})
-    for record in records:
-        trainer.append(letter_items(record.words, window), record.labels[job.layer])
+    for items, labels in zip(X, y, strict=True):
+        trainer.append(items, labels)
     handle, path = tempfile.mkstemp(suffix=".crfsuite")
     os.close(handle)
     trainer.train(path)
     return path
 
 
-def _tag(
-    job: Job, model: str, records: list[Record], window: Sequence[int]
-) -> tuple[Labels, Labels]:
+def _tag(model: str, X: list[list[Item]]) -> Labels:
     import pycrfsuite
 
     tagger = pycrfsuite.Tagger()
     tagger.open(model)
-    gold = [record.labels[job.layer] for record in records]
-    return gold, [tagger.tag(letter_items(record.words, window)) for record in records]
+    return [tagger.tag(items) for items in X]
 
 
-def letter_items(letters: Sequence[str], window: Sequence[int]) -> list[dict[str, str]]:
-    n = len(letters)
-    return [
-        {f"char[{o}]": letters[t + o] if 0 <= t + o < n else EDGE for o in window} for t in range(n)
-    ]
+@dataclass(frozen=True)
+class Columns:
+    """Those of spacy_treecrf.CharacterFeatures.v1 as dicts; without `more`, single letters."""
+
+    features: dict[str, Any]  # the block of the config
+    more: bool
+
+    def items(self, letters: Sequence[str]) -> list[Item]:
+        n = len(letters)
+        columns = {f"char[{o}]": (o, 1) for o in self.features["window"]}
+        around = self.features["ngram_window"]
+        for length in self.features["ngrams"] if self.more else []:
+            starts = range(min(around), max(around) - length + 2)
+            columns |= {f"chars{length}[{o}]": (o, length) for o in starts}
+        items: list[Item] = [
+            {
+                name: "".join(letters[t + o : t + o + length])
+                if t + o >= 0 and t + o + length <= n
+                else EDGE
+                for name, (o, length) in columns.items()
+            }
+            for t in range(n)
+        ]
+        for t, item in enumerate(items):
+            for o in self.features["class_window"] if self.more else []:
+                item[f"class[{o}]"] = class_of(letters[t + o]) if 0 <= t + o < n else EDGE
+        return items
 
 
 def main() -> None:
@@ -140,6 +162,7 @@ def main() -> None:
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
     parser.add_argument("--words", type=int, default=0, help="training words; 0: all")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of CRFsuite")
+    parser.add_argument("--same-columns", action="store_true", help="also with all our columns")
     parser.add_argument("--quick", action="store_true", help="few words, rounds and iterations")
     options = parser.parse_args()
     words, iterations, settings = options.words, options.iterations, {}
@@ -153,20 +176,25 @@ def main() -> None:
         splits = load_corpus(job.corpus, split=job.split)
         splits["train"] = splits["train"][: words or None]
         config = load_config(CONFIGS / f"{job.task}.cfg")
-        window = config["components"]["treecrf"]["features"]["window"]
-        rival = bench_crfsuite(job, splits, window, iterations)
+        features = config["components"]["treecrf"]["features"]
+        rivals = {"crfsuite": Columns(features, more=False)}
+        if options.same_columns:
+            rivals["crfsuite_same_columns"] = Columns(features, more=True)
+        theirs = {
+            rival: bench_crfsuite(job, splits, columns, iterations)
+            for rival, columns in rivals.items()
+        }
         ours = bench_ours(job, words, settings)
         report(
             name,
             training_words=len(splits["train"]),
             test_words=len(splits["test"]),
             labels=len({label for r in splits["train"] for label in r.labels[job.layer]}),
-            window=[min(window), max(window)],
+            iterations=iterations,
             ours=ours,
-            crfsuite=rival,
-            letters_gain=ours["letters"] - rival["letters"],
-            words_gain=ours["words"] - rival["words"],
-            time_ratio=ours["seconds"] / rival["seconds"],
+            **theirs,
+            letters_gain={rival: ours["letters"] - own["letters"] for rival, own in theirs.items()},
+            time_ratio={rival: ours["seconds"] / own["seconds"] for rival, own in theirs.items()},
         )
 
 
