@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,9 +48,9 @@ class CustomSource(Source):
                 i += 1
         return collected.reading(self.prefix)
 
+    @abstractmethod
     def _values(self, doc: Doc, d: int) -> Sequence[Mapping[str, Any]]:
         """A dict of values for each token of the d-th doc."""
-        raise NotImplementedError
 
 
 class ExtensionSource(CustomSource):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +28,7 @@ class Reading:
     numbers: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
 
 
-class Source:
+class Source(ABC):
     """Base columns that are read together.
 
     Tokens of the same key have the same values, so only one of them is ever read: `read` is the
@@ -40,16 +41,17 @@ class Source:
     cached = True
     reads_annotations = False  # set by other pipes, thus different from epoch to epoch
 
+    @abstractmethod
     def window_of(self, column: str) -> Window | None:
         """Offsets at which a base column is seen; None if it is not of this source."""
-        raise NotImplementedError
 
-    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        raise NotImplementedError
-
+    @abstractmethod
     def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
         """The values of the tokens at these positions."""
-        raise NotImplementedError
+
+    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        """One for each token; asked for only if the source is `cached`."""
+        return np.zeros(batch.n_tokens, np.uint64)
 
     def stamp(self, vocab: Vocab) -> Any:
         """Whatever, beside the vocab itself, makes cached values stale when it changes."""
