@@ -64,3 +64,26 @@ class Batch:
     def sequence_ends(self) -> npt.NDArray[np.int64]:
         """Where the sequence of each token ends. shape: (n_tokens,)"""
         return np.repeat(self.offsets[1:], np.diff(self.offsets))
+
+
+def _arrays(docs: Sequence[Doc], attrs: list[int | str]) -> dict[Any, npt.NDArray[np.uint64]]:
+    if not docs or not attrs:
+        return {attr: np.empty(0, np.uint64) for attr in attrs}
+    # one C call for each doc; a single attribute comes back as a vector
+    table = np.concatenate([doc.to_array(attrs) for doc in docs]).reshape(-1, len(attrs))
+    return {attr: np.ascontiguousarray(table[:, i]) for i, attr in enumerate(attrs)}
+
+
+def _checked_offsets(offsets: npt.NDArray[np.int64], n_tokens: int) -> npt.NDArray[np.int64]:
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    if (
+        offsets.ndim != 1
+        or len(offsets) == 0
+        or offsets[0] != 0
+        or offsets[-1] != n_tokens
+        or (offsets[1:] < offsets[:-1]).any()
+    ):
+        raise ValueError(
+            f"treecrf: offsets of sequences must rise from 0 to the {n_tokens} tokens of the docs"
+        )
+    return offsets
