@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import srsly
 from spacy import util
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaTraining
 from weasel.cli.document import project_document
@@ -158,11 +157,11 @@ def test_second_run_skips_what_is_done_even_after_another_task(
     second = run_project(project, "protein")
     assert [f"Skipping '{step}-protein'" in second for step in STEPS] == [True] * 4 + [False]
     scores = re.compile(r"token accuracy.*")
-    assert scores.findall(second) == scores.findall(first)
+    assert scores.findall(second) == scores.findall(first)[-1:]  # the report, after the evaluation
     trained = project / "training" / "protein" / "model-best" / "meta.json"
-    before = srsly.read_json(trained)
+    before = trained.stat().st_mtime_ns
     config.write_text(re.sub(r"max_steps = \d+", "max_steps = 1", config.read_text()))
     third = run_project(project, "protein")
     assert "Skipping 'prepare-protein'" in third
     assert "Skipping 'train-protein'" not in third
-    assert srsly.read_json(trained)["performance"] != before["performance"]
+    assert trained.stat().st_mtime_ns != before
