@@ -134,6 +134,34 @@ class Columns:
         if self.missing == IMPUTATION:
             numeric[:] = np.where(numeric == MISSING_BIN, self.imputed_bins, numeric)
 
+    def _place_missing(
+        self,
+        rows: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        codes: npt.NDArray[np.int32],
+    ) -> list[tuple[npt.NDArray[np.int64], int]]:
+        """Fill the own slots of missing columns; returns what goes to shared slots, and of which
+        rows. Values of columns that are out of range mean something else."""
+        missing = (columns >= 0) & (columns < len(self.column_names))
+        if not missing.any():
+            return []
+        rows, columns = rows[missing], columns[missing]
+        slots = self._slot_of_column[columns]
+        own = slots >= 0
+        codes[rows[own], slots[own]] = self.missing_codes[slots[own]]
+        return [
+            (rows[columns == column], stand_in)
+            for column in np.unique(columns).tolist()
+            for stand_in in self._shared_stand_ins(column)
+        ]
+
+    @cached_property
+    def _slot_of_column(self) -> npt.NDArray[np.int64]:
+        """The slot of a column's key, -1 if it has none. shape: (n_columns,)"""
+        slot_of = np.full(len(self.column_names) + 1, -1)  # the last one for keys without a column
+        slot_of[self.map.slot_column] = np.arange(len(self.slot_keys))
+        return slot_of[:-1]
+
     def _shared_stand_ins(self, column: int) -> list[int]:
         """Ids for the shared slots of a row where this column is missing; n_features + a column
         is its mark."""
@@ -148,21 +176,10 @@ class Columns:
         n_features, n_numeric = len(self.feature_names), len(self.numeric_names)
         n_keys, n_columns = len(self.slot_keys), len(self.column_names)
         first_missing = n_features + n_numeric
-        slot_of = np.full(n_columns + 1, -1)  # the last for keys without a column
-        slot_of[self.map.slot_column] = np.arange(n_keys)
         codes = np.full((events.n_rows, n_keys + self.n_shared_slots), ABSENT, dtype=np.int32)
         numeric = np.full((events.n_rows, n_numeric), MISSING_BIN, dtype=np.uint8)
         for rows, ids, values in events.blocks():
-            missing = (ids >= first_missing) & (ids < first_missing + n_columns)
-            where, gone = rows[missing], ids[missing] - first_missing
-            slots = slot_of[gone]
-            own = slots >= 0
-            codes[where[own], slots[own]] = self.missing_codes[slots[own]]
-            also = [
-                (where[gone == column], stand_in)
-                for column in np.unique(gone).tolist()
-                for stand_in in self._shared_stand_ins(column)
-            ]
+            also = self._place_missing(rows, ids - first_missing, codes)
 
             number = (ids >= n_features) & (ids < first_missing)
             for d, at, amounts in by_column(rows[number], ids[number] - n_features, values[number]):
@@ -174,11 +191,12 @@ class Columns:
             slots = self.slot_range[ids, 0]
             own = slots < n_keys
             codes[rows[own], slots[own]] = ids[own]
-            at, shared = distinct(
-                np.concatenate([rows[~own], *(rows for rows, _ in also)]),
-                np.concatenate([ids[~own], *(np.full(len(rows), i) for rows, i in also)]),
-                n_features + n_columns,
-            )
+            rows, ids = rows[~own], ids[~own]
+            if also:
+                rows = np.concatenate([rows, *(where for where, _ in also)])
+                stand_ins = [np.full(len(where), stand_in) for where, stand_in in also]
+                ids = np.concatenate([ids, *stand_ins])
+            at, shared = distinct(rows, ids, n_features + n_columns)
             if len(at):
                 place = np.arange(len(at))
                 new_row = np.append(True, at[1:] != at[:-1])

@@ -116,13 +116,18 @@ def find_surrogates(
                 threshold[column] = cut
                 flip[column] = flipped
 
-    order = np.argsort(-worth, kind="mergesort")  # ties go to the first column
     chosen = np.zeros(MAX_SURROGATES, np.int64)
     n = 0
-    for i in range(n_all):
-        if kind[order[i]] and n < MAX_SURROGATES:
-            chosen[n] = order[i]
-            n += 1
+    for _ in range(MAX_SURROGATES):
+        top = -1
+        for column in range(n_all):  # ties go to the first column
+            if kind[column] and worth[column] > (worth[top] if top >= 0 else 0.0):
+                top = column
+        if top < 0:
+            break
+        chosen[n] = top
+        n += 1
+        worth[top] = 0.0
     found = Surrogates(
         np.empty(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.bool_)
     )
