@@ -58,6 +58,10 @@ def make_models() -> dict[str, dict[str, Any]]:
         "joint": BoostedCRF(**SMALL, family="joint", order=2, leaves=80).fit(X, Y),
         "gradient": BoostedCRF(**SMALL, family="joint", step="gradient").fit(X, Y),
         "conjugate": BoostedCRF(**SMALL, family="separate", step="conjugate").fit(X, Y),
+        **{
+            name: BoostedCRF(**SMALL, family="joint", missing=name).fit(X, Y)
+            for name in ("instance_weighting", "surrogate", "imputation", "indicator")
+        },
         "bio": BoostedCRF(**SMALL, constraints="bio", predictor="marginal").fit(X, bio),
         "order 0": BoostedCRF(**SMALL, order=0).fit(X, Y),
         "untrained": BoostedCRF(**{**SMALL, "rounds": 0}).fit(X, Y),
@@ -77,6 +81,13 @@ def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
     assert sizes.max() > 2 * MAX_MASK_LEAVES
     assert sizes.min() > 1
     assert models["conjugate"]["direction"]["share"].any()
+    detours = models["surrogate"]["forest"]["detours"]
+    assert set(detours["kind"].tolist()) == {1, 2}
+    assert models["instance_weighting"]["forest"]["detours"]["right_share"].any()
+    assert len(models["imputation"]["columns"]["imputed"])
+    assert any(
+        name.endswith("=<missing>") for name in models["indicator"]["columns"]["feature_names"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +190,14 @@ class Trial:
             self.train(model)
 
     def use(self, model: BoostedCRF) -> None:
-        few = [[], *X[:3], [{}], [{"word": "new", "size": -1e300}, {"size": math.nan}]]
+        gone = dict.fromkeys(X[0][0])
+        few = [
+            [],
+            *X[:3],
+            [{}],
+            [{"word": "new", "size": -1e300}, {"size": math.nan}],
+            [gone, gone],
+        ]
         labels = set(model.classes_)
         for x, predicted, marginals, paths in zip(
             few,

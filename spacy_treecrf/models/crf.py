@@ -17,6 +17,7 @@ from spacy_treecrf.engine.constraints import constrain, observed_transitions
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
+from spacy_treecrf.engine.missing import IN_TREES, in_trees
 from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, Settings
@@ -44,7 +45,9 @@ class CRF(SequenceModel):
 
     @cached_property
     def scorer(self) -> Scorer:
-        return Scorer(self.potentials, self.columns.bin_values, self.settings.context_order)
+        incomplete = in_trees(self.columns.missing, self.columns.map)
+        order = self.settings.context_order
+        return Scorer(self.potentials, self.columns.bin_values, order, incomplete)
 
     @property
     def rounds(self) -> int:
@@ -77,6 +80,9 @@ class CRF(SequenceModel):
         previous = potentials.previous_linear
         if potentials.rounds >= self.settings.linear_rounds:  # no linear round will ask for it
             previous = LinearWeights.zeros(*previous.shape)
+        forest = potentials.as_grown
+        if self.columns.missing in IN_TREES:
+            forest = forest.with_detours()
         return {
             "kind": "crf",
             "settings": asdict(self.settings),
@@ -88,7 +94,7 @@ class CRF(SequenceModel):
             "edges": potentials.edges,
             "linear": _sparse_state(potentials.linear),
             "previous_linear": _sparse_state(previous),
-            "forest": potentials.as_grown.to_state(),
+            "forest": forest.to_state(),
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
         }
@@ -114,6 +120,8 @@ class CRF(SequenceModel):
             masks.array(name, np.bool_, shape)
             for name, shape in zip(MASK_NAMES, shapes, strict=True)
         ]
+        if settings.missing != columns.missing:
+            fields.fail("settings", f"missing={columns.missing!r}, as in columns", "another")
         if settings.family == "auto":
             fields.fail("settings", "a decided family", "'auto'")
         try:
@@ -121,7 +129,12 @@ class CRF(SequenceModel):
         except ValueError as error:
             fields.fail("labels", "few enough for the order", str(error))
         forest = Forest.from_state(
-            fields.fields("forest"), n_labels, n_features, n_numeric, settings.context_order
+            fields.fields("forest"),
+            n_labels,
+            n_features,
+            n_numeric,
+            settings.context_order,
+            with_detours=columns.missing in IN_TREES,
         )
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         direction = fields.table("direction")
@@ -151,6 +164,11 @@ def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Seque
     """A model that has learned nothing yet; `data` tells which transitions occur."""
     settings = settings.resolved(len(labels))
     settings.check_labels(len(labels))
+    if settings.missing != columns.missing:
+        raise ValueError(
+            f"treecrf: setting 'missing' is {settings.missing!r}, but the columns were fitted for "
+            f"{columns.missing!r}; fit them with the same"
+        )
     seen: dict[str, Any] = {}
     if settings.constraints == "observed":
         start, trans, end = observed_transitions(data.labels, data.offsets, len(labels))
@@ -205,14 +223,18 @@ class CRFRecipe(Recipe):
         return new_crf(self.settings, labels, columns, data)
 
     def continued(self, model: SequenceModel) -> CRF:
-        """What the model is stays as it is: its family, its order, its constraints."""
+        """What the model is stays as it is: its family, order, missing values, constraints."""
         if not isinstance(model, CRF):
             raise ValueError(
                 "treecrf: only a boosted CRF can be boosted further; train a new model"
             )
         was = model.settings
         settings = replace(
-            self.settings, family=was.family, order=was.order, constraints=was.constraints
+            self.settings,
+            family=was.family,
+            order=was.order,
+            missing=was.missing,
+            constraints=was.constraints,
         )
         return replace(model, settings=settings.resolved(len(model.labels)))
 
