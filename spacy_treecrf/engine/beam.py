@@ -111,7 +111,7 @@ def _log_probabilities(
 def _same_history(one: Labels, i: int, other: Labels, j: int, label: int) -> bool:
     """Whether history i of `one` is history j of `other` with a label put in front."""
     order = one.shape[1]
-    same = order == 0 or one[i, 0] == label
+    same: bool = order == 0 or one[i, 0] == label
     for lag in range(1, order):
         same = same and one[i, lag] == other[j, lag - 1]
     return same
