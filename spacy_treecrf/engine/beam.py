@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spacy_treecrf.engine.chain import Chain, step_potentials
-from spacy_treecrf.engine.chain_kernels import Doubles, Floats, Ints, Labels, longest_of
+from spacy_treecrf.engine.chain import EVERYTHING_ALLOWED, Chain, step_potentials
+from spacy_treecrf.engine.chain_kernels import Doubles, Floats, Ints, Labels, Mask, longest_of
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF
@@ -62,6 +62,9 @@ class Beams:
     labels: Labels  # shape: (n_rows, width), one column for each place in the beam
     log_p: Doubles  # shape: (n_sequences, width), log P(labels | x)
     counts: Ints  # shape: (n_sequences,), places in use
+    # shape: (n_rows, n_labels), P(y_t | the labels before t, x): the mean over the beam's label
+    # sequences, by their probability
+    nodes: Doubles
 
 
 @njit(nogil=True, cache=True)
@@ -130,13 +133,16 @@ def _search_kernel(
     order: int,
     moves: Doubles,
     end: Doubles,
+    allowed: Mask,
     labels: Labels,
     log_p: Doubles,
     counts: Ints,
+    nodes: Doubles,
 ) -> None:
     """Sequences first to last - 1. moves, end: 0, or -inf where a label may not follow, or end.
 
-    Where these forbid all labels that may follow, they are disregarded for that position.
+    allowed: as in `chain`. Where all these rule out every label, they are disregarded for that
+    position.
     """
     n_labels = base.shape[1]
     width = labels.shape[1]
@@ -149,6 +155,7 @@ def _search_kernel(
     history_after = np.empty((width, order), np.int32)
     local = np.empty((width, n_labels))
     last_row_with = np.full(n_features, -1, np.int64)
+    clamped = len(allowed) > 0
     for s in range(first, last):
         begin = offsets[s]
         length = offsets[s + 1] - begin
@@ -172,6 +179,8 @@ def _search_kernel(
                     for y in range(n_labels):
                         new = value[i] + local[i, y]
                         if attempt == 0:
+                            if clamped and allowed[row, y] == 0:
+                                continue
                             new += moves[before, y]
                             if t == length - 1:
                                 new += end[y]
@@ -215,6 +224,23 @@ def _search_kernel(
             for t in range(length - 1, -1, -1):
                 labels[begin + t, i] = label[t, place]
                 place = parent[t, place]
+        if n_kept == 0:
+            continue
+        mass = 0.0
+        for i in range(n_kept):
+            mass += math.exp(log_p[s, i] - log_p[s, 0])
+        for t in range(length):
+            row = begin + t
+            for slot in range(codes.shape[1]):
+                if 0 <= codes[row, slot] < n_features:
+                    last_row_with[codes[row, slot]] = row
+            for i in range(n_kept):
+                for lag in range(order):
+                    history[0, lag] = labels[row - lag - 1, i] if lag < t else n_labels
+                _log_probabilities(row, base, numeric, last_row_with, history[0], trees, local[0])
+                share = math.exp(log_p[s, i] - log_p[s, 0]) / mass
+                for y in range(n_labels):
+                    nodes[row, y] += share * math.exp(local[0, y])
 
 
 def beam_search(
@@ -225,6 +251,7 @@ def beam_search(
     chain: Chain,
     width: int,
     workers: Workers,
+    allowed: Mask | None = None,
 ) -> Beams:
     """The beams of all sequences.
 
@@ -238,6 +265,7 @@ def beam_search(
     labels = np.zeros((data.n_rows, width), np.int32)
     log_p = np.full((data.n_sequences, width), -np.inf)
     counts = np.zeros(data.n_sequences, np.int64)
+    nodes = np.zeros((data.n_rows, n_labels))
     moves, end = step_potentials(chain.order, chain.start, chain.trans, chain.end)
     workers.map(
         lambda chunk: _search_kernel(
@@ -251,24 +279,12 @@ def beam_search(
             chain.order,
             moves,
             end,
+            EVERYTHING_ALLOWED if allowed is None else allowed,
             labels,
             log_p,
             counts,
+            nodes,
         ),
         data.chunks,
     )
-    return Beams(labels, log_p, counts)
-
-
-def beam_marginals(beams: Beams, offsets: Ints, n_labels: int) -> Doubles:
-    """P(y_t = k) as far as the beams know it: shares of their label sequences' probability."""
-    n_rows = len(beams.labels)
-    out = np.zeros((n_rows, n_labels))
-    top = beams.log_p.max(axis=1, keepdims=True, initial=-np.inf)
-    top[np.isneginf(top)] = 0.0
-    shares = np.exp(beams.log_p - top)
-    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-    of_rows = np.repeat(shares, np.diff(offsets), axis=0)
-    for place in range(beams.labels.shape[1]):
-        out[np.arange(n_rows), beams.labels[:, place]] += of_rows[:, place]
-    return out
+    return Beams(labels, log_p, counts, nodes)

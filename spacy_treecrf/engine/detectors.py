@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.contexts import Contexts
+from spacy_treecrf.engine.contexts import NO_CONTEXTS
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.forest import Forest, join_forests
 from spacy_treecrf.engine.noisy_or import log_none
@@ -22,7 +22,6 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 
 N_BITS = 20  # bins of Q, evenly from 0 to 1
-_NO_CONTEXTS = Contexts(np.array([0, 1], np.int64), np.zeros((1, 0), np.int32))
 
 Doubles = npt.NDArray[np.float64]
 
@@ -49,9 +48,7 @@ class DetectorScorer:
         counts = [detector.forest.n_trees for detector in detectors]
         numbered = {**forest.__dict__, "tree_class": np.repeat(np.arange(n), counts)}
         numbered["tree_class"] = numbered["tree_class"].astype(np.int32)
-        self.trees = ForestScorer(
-            Forest(**numbered), max(1, n), n_features, n_numeric, _NO_CONTEXTS
-        )
+        self.trees = ForestScorer(Forest(**numbered), max(1, n), n_features, n_numeric, NO_CONTEXTS)
 
     def instance_scores(self, data: Sequences, workers: Workers) -> Doubles:
         """G of each detector at every row. shape: (n_detectors, n_rows)"""

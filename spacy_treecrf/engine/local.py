@@ -1,7 +1,7 @@
 """Scores of a locally normalised model: log P(y_t | previous labels, x), all of them or by search.
 
 Rows come in the order in which the model reads them: a right-to-left model gets sequences that
-are turned round, and `LocalScores.turned` puts its answers back.
+are turned round, and its answers are put back by the functions below.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.beam import Beams, HistoryScores, beam_search
-from spacy_treecrf.engine.chain import Chain
-from spacy_treecrf.engine.contexts import Contexts, count_lags, list_contexts
+from spacy_treecrf.engine.chain import Chain, Mask
+from spacy_treecrf.engine.contexts import NO_CONTEXTS, Contexts, count_lags, list_contexts
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.history import History, normalise, reversal, turn_scores
 from spacy_treecrf.engine.linear import LinearWeights, linear_scores
 from spacy_treecrf.engine.potentials import ForestScorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-
-_NO_CONTEXTS = Contexts(np.array([0, 1], np.int64), np.zeros((1, 0), np.int32))
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,7 @@ class LocalScorer:
         chain: Chain,
         width: int,
         workers: Workers,
+        allowed: Mask | None = None,
     ) -> Beams:
         """The most probable label sequences that a search of this width finds."""
         history = self.history
@@ -85,7 +84,7 @@ class LocalScorer:
         no_lags = np.zeros(data.n_rows, np.uint8)
         self._plain_trees.add(shifted, no_lags, base[:, None, :], workers)
         return beam_search(
-            shifted, base, self._history_scores, self.n_features, chain, width, workers
+            shifted, base, self._history_scores, self.n_features, chain, width, workers, allowed
         )
 
     def _linear(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
@@ -120,7 +119,7 @@ class LocalScorer:
         """Those that test no previous label."""
         forest = self.forest.select(~self.history.tests(self.forest))
         return ForestScorer(
-            forest, self.history.n_labels, self.n_features, self.n_numeric, _NO_CONTEXTS
+            forest, self.history.n_labels, self.n_features, self.n_numeric, NO_CONTEXTS
         )
 
     @cached_property
@@ -141,7 +140,8 @@ def turned_scores(
 
 
 def turned_beams(beams: Beams, offsets: npt.NDArray[np.int64]) -> Beams:
-    return replace(beams, labels=beams.labels[reversal(offsets)])
+    rows = reversal(offsets)
+    return replace(beams, labels=beams.labels[rows], nodes=beams.nodes[rows])
 
 
 def turned_chain(chain: Chain) -> Chain:

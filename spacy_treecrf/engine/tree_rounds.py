@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.contexts import Contexts
+from spacy_treecrf.engine.contexts import NO_CONTEXTS
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.grower import Limits, Tree, TreeInput, grow_tree
 from spacy_treecrf.engine.sampling import mix
@@ -16,7 +16,6 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 
 LEAST_GAIN = 1e-9  # what rounding may fake
-NO_CONTEXTS = Contexts(np.array([0, 1], np.int64), np.zeros((1, 0), np.int32))
 
 Gradient = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]  # g and h: (n_rows, 1)
 

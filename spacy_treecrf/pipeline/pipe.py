@@ -205,12 +205,19 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         data = self._encode(docs)
         model, names = self.shim.trained, self.shim.labels
         scores = self.model.predict(data)
-        self._keep_presets(docs, scores)
+        rows, kept = self._presets(docs)
+        _rule_out(scores, rows, kept)
         predictor = self.shim.settings.predictor
+        found = None
         with Workers(self.shim.settings.threads) as workers:
-            ids = predict_labels(scores, data, model.chain, predictor, workers)
+            if predictor == "viterbi":
+                found = model.search(data, workers, _allowed(rows, kept, len(scores), len(names)))
+            if found is not None:
+                ids = found.labels[:, 0]
+            else:
+                ids = predict_labels(scores, data, model.chain, predictor, workers)
         labels = [names[i] for i in ids.tolist()]
-        exact = model.settings.constraints == "biluo" and predictor == "viterbi"
+        exact = model.settings.constraints == "biluo" and predictor == "viterbi" and found is None
         if self.task.constraints == "biluo" and not exact:
             labels = well_formed(labels, data.offsets.tolist())
             ids = self.learner.label_ids([labels])
@@ -350,9 +357,11 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         nothing = np.zeros(len(codes), np.int32)
         return Sequences(offsets, codes, numeric, nothing, np.ones(len(codes), np.float32))
 
-    def _keep_presets(self, docs: Sequence[Doc], scores: npt.NDArray[np.float32]) -> None:
-        """Rule out what contradicts labels that are already on the docs and must stay."""
+    def _presets(self, docs: Sequence[Doc]) -> tuple[list[int], list[int]]:
+        """Rows whose labels are already on the docs and must stay, and these labels' ids."""
         ids = {label: i for i, label in enumerate(self.shim.labels)}
+        rows: list[int] = []
+        known: list[int] = []
         row = 0
         for doc in docs:
             preset = self.task.preset(doc)
@@ -365,10 +374,10 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
                 for i, label in enumerate(preset):
                     kept = ids.get(label, fallback) if label is not None else None
                     if kept is not None:
-                        before = scores[row + i, :, kept].copy()
-                        scores[row + i] += np.float32(RULED_OUT)
-                        scores[row + i, :, kept] = before
+                        rows.append(row + i)
+                        known.append(kept)
             row += len(doc)
+        return rows, known
 
     def _marginals(
         self, scores: npt.NDArray[np.float32], data: "Sequences"
@@ -396,6 +405,26 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 256) -> Iterator[Doc]:
         """Docs of a stream, annotated; arrays like larger batches than spaCy's default."""
         yield from super().pipe(stream, batch_size=batch_size)
+
+
+def _rule_out(scores: npt.NDArray[np.float32], rows: list[int], kept: list[int]) -> None:
+    """What contradicts labels that must stay."""
+    for row, label in zip(rows, kept, strict=True):
+        before = scores[row, :, label].copy()
+        scores[row] += np.float32(RULED_OUT)
+        scores[row, :, label] = before
+
+
+def _allowed(
+    rows: list[int], kept: list[int], n_rows: int, n_labels: int
+) -> npt.NDArray[np.uint8] | None:
+    """The same as a mask of labels; None if nothing is ruled out."""
+    if not rows:
+        return None
+    allowed = np.ones((n_rows, n_labels), np.uint8)
+    allowed[rows] = 0
+    allowed[rows, kept] = 1
+    return allowed
 
 
 def _check_label(label: str) -> None:

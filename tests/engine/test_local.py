@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.beam import beam_marginals
 from spacy_treecrf.engine.boosting import Booster
 from spacy_treecrf.engine.chain import Chain, path_scores
-from spacy_treecrf.engine.decoding import nbest, viterbi
+from spacy_treecrf.engine.decoding import viterbi
 from spacy_treecrf.engine.history import History, reversal, turned_round
 from spacy_treecrf.engine.local import LocalScorer, turned_beams, turned_chain, turned_scores
 from spacy_treecrf.engine.sequences import ABSENT, UNKNOWN_LABEL
@@ -219,27 +217,34 @@ def test_turning_round_twice_changes_nothing() -> None:
     np.testing.assert_array_equal(again.labels, data.labels)
 
 
-def test_marginals_of_full_beams_at_order_one_share_out_the_beam() -> None:
-    training = random_training(10, n_sequences=6, longest=3)
+@pytest.mark.parametrize("width", [1, 2])
+def test_nodes_of_beams_are_the_mean_of_their_local_probabilities(width: int) -> None:
+    training = random_training(10, n_sequences=6, longest=4)
+    scorer = scorer_of(training, 2)
+    data = training.data
+    beams = scorer.beams(data, None, Chain.free(K, 2), width, ONE)
+    for s, (begin, end) in enumerate(itertools.pairwise(data.offsets)):
+        shares = np.exp(beams.log_p[s, : beams.counts[s]])
+        shares /= shares.sum()
+        for t in range(end - begin):
+            expected = np.zeros(K)
+            for i, share in enumerate(shares):
+                past = beams.labels[begin : begin + t, i].tolist()[::-1][:2]
+                expected += share * np.exp(naive_log_p(scorer, data, begin + t, past))
+            np.testing.assert_allclose(beams.nodes[begin + t], expected, atol=1e-5)
+
+
+def test_a_beam_keeps_to_the_allowed_labels() -> None:
+    training = random_training(12, n_sequences=15)
     scorer = scorer_of(training, 1)
     data = training.data
+    allowed = np.ones((data.n_rows, K), np.uint8)
+    allowed[::2] = np.eye(K, dtype=np.uint8)[np.arange(len(allowed[::2])) % K]
     chain = Chain.free(K, 1)
-    beams = scorer.beams(data, None, chain, 2, ONE)
-    marginals = beam_marginals(beams, data.offsets, K)
-    np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
+    beams = scorer.beams(data, None, chain, K, ONE, allowed)
     scores = scorer.joint(data, None, ONE)
-    for s, (begin, end) in enumerate(itertools.pairwise(data.offsets)):
-        expected = np.zeros((end - begin, K))
-        kept = [
-            (beams.labels[begin:end, i].tolist(), math.exp(beams.log_p[s, i]))
-            for i in range(beams.counts[s])
-        ]
-        for path, p in kept:
-            expected[np.arange(end - begin), path] += p / sum(q for _, q in kept)
-        np.testing.assert_allclose(marginals[begin:end], expected, atol=1e-6)
-        best, log_p = nbest(scores[begin:end], chain, 1)
-        assert kept[0][0] == best[0].tolist()
-        assert math.log(kept[0][1]) == pytest.approx(log_p[0], abs=1e-5)
+    scores[np.repeat(allowed[:, None, :] == 0, K, axis=1)] = -1e4
+    np.testing.assert_array_equal(beams.labels[:, 0], viterbi(scores, data.offsets, chain)[0])
 
 
 def test_a_beam_that_constraints_leave_empty_goes_on_without_them() -> None:
