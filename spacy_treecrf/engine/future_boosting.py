@@ -40,6 +40,7 @@ from spacy_treecrf.engine.tree_rounds import LEAST_GAIN, grow_trees, independent
 TOP_MAGNITUDES = 8
 LOWER_MAGNITUDES = 16
 LEAST_PROGRESS = 1e-4  # of the held-out log-likelihood per row: less does not count
+LOWER_PROGRESS = 1e-5
 MAX_LEAF = 1e4
 FIRST_ETA = 1.0  # of a detector that has no trees yet; its line search comes with the first of them
 
@@ -318,7 +319,7 @@ class FutureBooster:
         gained = judge.value(new[-1], eta) - judge.value(
             growing.scores[-1], growing.detector.eta if growing.rounds else 0.0
         )
-        if gained <= LEAST_PROGRESS * self.held_out.n_annotated:
+        if gained <= LOWER_PROGRESS * self.held_out.n_annotated:
             return replace(growing, open=False)
         rounds = growing.rounds + 1
         return _Growing(detector, new, pushes, rounds, rounds < settings.detector_rounds)

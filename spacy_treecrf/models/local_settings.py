@@ -138,8 +138,8 @@ class FutureSettings(LocalSettings):
     detector_start: float = -5.0
     detector_rounds: int = 10
     max_alpha: float = 40.0
-    max_beta: float = 1e5
-    max_eta: float = 20.0
+    max_beta: float = 1e4
+    max_eta: float = 10.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
