@@ -16,33 +16,27 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting import Callback, RoundInfo
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.contexts import NO_CONTEXTS
+from spacy_treecrf.engine.detector_growth import DetectorGrower, Growing
 from spacy_treecrf.engine.detectors import (
     Detector,
     DetectorScorer,
     bag_probability,
-    log_nones,
     push,
 )
-from spacy_treecrf.engine.forest import Forest, empty_forest, grow_forest, join_forests
-from spacy_treecrf.engine.future_parts import Field, FutureLimits, Part
-from spacy_treecrf.engine.grower import Limits, TreeInput
+from spacy_treecrf.engine.forest import Forest, grow_forest, join_forests
+from spacy_treecrf.engine.future_parts import Field, FutureLimits, Part, limits_of
+from spacy_treecrf.engine.grower import TreeInput
 from spacy_treecrf.engine.history import History
 from spacy_treecrf.engine.line_search import maximise
 from spacy_treecrf.engine.local_steps import residuals
-from spacy_treecrf.engine.noisy_or import instance_gradient
 from spacy_treecrf.engine.potentials import ForestScorer
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.engine.tree_rounds import LEAST_GAIN, grow_trees, independent_rows
+from spacy_treecrf.engine.tree_rounds import grow_trees, independent_rows
 
-# Powers of 4 below its upper bound that a line search tries.
-TOP_MAGNITUDES = 8
-LOWER_MAGNITUDES = 16
+ALPHA_MAGNITUDES = 8  # powers of 4 below its upper bound that the line search tries
 LEAST_PROGRESS = 1e-4  # of the held-out log-likelihood per row: less does not count
-LOWER_PROGRESS = 1e-5
-MAX_LEAF = 1e4
-FIRST_ETA = 1.0  # of a detector that has no trees yet; its line search comes with the first of them
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -64,17 +58,6 @@ class FuturePotentials:
     def n_trees(self) -> int:
         lower = sum(detector.forest.n_trees for detector in self.detectors)
         return sum(forest.n_trees for forest in self.forests) + lower
-
-
-@dataclass(frozen=True)
-class _Growing:
-    """A detector that lower-level rounds are learning. Lists: training rows, held-out rows."""
-
-    detector: Detector
-    scores: list[Doubles]  # G of each row
-    pushes: list[Floats]  # what it adds to its label's score
-    rounds: int  # that brought a tree
-    open: bool  # may grow further
 
 
 @dataclass(frozen=True)
@@ -108,13 +91,13 @@ class FutureBooster:
         self.settings = settings
         self.workers = workers
         self.potentials = potentials or FuturePotentials((), (), 0)
-        self.train = Part(data, history, bag, workers)
-        self.held_out = Part(held_out, history, bag, workers) if held_out else self.train
+        self.train = Part(data, history, workers)
+        self.held_out = Part(held_out, history, workers) if held_out else self.train
         self.parts = [self.train, self.held_out] if held_out else [self.train]
-        self.instances = independent_rows(data, columns, settings.min_rows)
+        self.grower = DetectorGrower(columns, bag, settings, self.parts, workers)
         self._top_rows: TreeInput | None = None
-        self._growing: list[_Growing] = []
-        self._tried: set[int] = set()  # labels whose detectors found nothing since the last change
+        self._growing: list[Growing] = []
+        self._tried: set[int] = set()  # labels that had their turn since the last top level
         self.finished = history.n_labels < 2
         for part in self.parts:
             self._apply(part, self.potentials)
@@ -171,14 +154,14 @@ class FutureBooster:
             ),
             train.data.chunks,
         )
-        # of two labels only the second has a score (eq. of section 5.3.2)
+        # Of two labels only the second has a score, as in section 5.3.2.
         classes = range(self.history.n_labels) if self.history.n_labels > 2 else range(1, 2)
         if self._top_rows is None:
             self._top_rows = independent_rows(train.rows, self._columns_now(), settings.min_rows)
         trees = grow_trees(
             self._top_rows,
             [(g[k], h[k]) for k in classes],
-            self._limits(),
+            limits_of(settings),
             settings.trim,
             settings.subsample,
             self._seed(round_),
@@ -191,7 +174,7 @@ class FutureBooster:
             lambda step: train.log_likelihood(direction, step),
             settings.max_alpha,
             train.log_likelihood(),
-            TOP_MAGNITUDES,
+            ALPHA_MAGNITUDES,
         )
         if alpha > 0.0:
             forest = forest.scaled(alpha)
@@ -232,97 +215,17 @@ class FutureBooster:
         if not labels:
             self.finished = True
         self._tried.update(labels)
-        start = self.settings.detector_start
-        self._growing = [
-            _Growing(
-                Detector(k, start, FIRST_ETA, empty_forest()),
-                [np.full(part.data.n_rows, start) for part in self.parts],
-                [np.zeros(part.data.n_rows, np.float32) for part in self.parts],
-                0,
-                True,
-            )
-            for k in labels
-        ]
+        self._growing = [self.grower.started(k) for k in labels]
 
     def _lower_round(self) -> None:
         round_ = self._count_round()
         for i, growing in enumerate(self._growing):
             if growing.open:
-                self._growing[i] = self._grown(growing, round_)
+                fields = [self._field(part, growing) for part in range(len(self.parts))]
+                seed = self._seed(round_, growing.detector.label)
+                self._growing[i] = self.grower.grown(growing, fields, round_, seed)
         if not any(growing.open for growing in self._growing):
             self._end_lower_phase()
-
-    def _grown(self, growing: _Growing, round_: int) -> _Growing:
-        """A detector with one more tree, or closed if that would not help the held-out part."""
-        settings, train = self.settings, self.train
-        k = growing.detector.label
-        fields = [self._field(i, growing) for i in range(len(self.parts))]
-        own = fields[0]
-        eta = growing.detector.eta
-        scores = growing.scores[0]
-        nones = log_nones(scores, train.data, self.bag, self.workers)
-        score = own.own - eta * np.expm1(nones)
-        p = 1.0 / (1.0 + np.exp(np.clip(own.others - score, -500.0, 500.0)))
-        slopes = eta * train.weights * (own.is_own - p) * np.exp(nones)
-        gradient, bags = np.empty(train.data.n_rows), np.empty(train.data.n_rows)
-        self.workers.map(
-            lambda chunk: instance_gradient(
-                scores, slopes, train.data.offsets, *chunk, self.bag, gradient, bags
-            ),
-            train.data.chunks,
-        )
-        # The gradient may be tiny; beta is found by the line search, so trees see it scaled.
-        unit = float(np.abs(gradient).max())
-        if unit == 0.0:
-            return replace(growing, open=False)
-        (tree,) = grow_trees(
-            self.instances,
-            [((gradient / unit).astype(np.float32)[:, None], bags.astype(np.float32)[:, None])],
-            self._limits(),
-            settings.trim,
-            settings.subsample,
-            self._seed(round_, k),
-            self.workers,
-        )
-        forest = grow_forest([tree], [0], round_)
-        step = np.zeros((train.data.n_rows, 1), np.float32)
-        self._add_instance_trees(train, forest, step)
-        along = unit * step[:, 0].astype(np.float64)
-        before = own.value(scores, eta)
-        beta, _ = maximise(
-            lambda b: own.value(scores + b * along, eta),
-            settings.max_beta,
-            before,
-            LOWER_MAGNITUDES,
-        )
-        if beta == 0.0:
-            return replace(growing, open=False)
-        detector = replace(
-            growing.detector,
-            forest=join_forests([growing.detector.forest, _scaled(forest, beta * unit)]),
-        )
-        scorer = DetectorScorer(
-            [detector], len(self.columns.counts), len(self.columns.numeric_names), self.bag
-        )
-        new = [scorer.instance_scores(part.data, self.workers)[0] for part in self.parts]
-        eta, _ = maximise(
-            lambda e: own.value(new[0], e), settings.max_eta, own.value(new[0], 0.0), TOP_MAGNITUDES
-        )
-        if eta == 0.0:
-            return replace(growing, open=False)
-        detector = replace(detector, eta=eta)
-        pushes = [
-            push(detector, bag_probability(g, part.data, self.bag, self.workers))
-            for g, part in zip(new, self.parts, strict=True)
-        ]
-        judge = fields[-1]
-        gained = judge.value(new[-1], eta) - judge.value(
-            growing.scores[-1], growing.detector.eta if growing.rounds else 0.0
-        )
-        if gained <= LOWER_PROGRESS * self.held_out.n_annotated:
-            return replace(growing, open=False)
-        rounds = growing.rounds + 1
-        return _Growing(detector, new, pushes, rounds, rounds < settings.detector_rounds)
 
     def _end_lower_phase(self) -> None:
         ready = [growing for growing in self._growing if growing.rounds]
@@ -343,21 +246,14 @@ class FutureBooster:
         self._stalled = 0
         self._best_of_phase = self._snapshot()
 
-    def _field(self, i: int, growing: _Growing) -> Field:
+    def _field(self, i: int, growing: Growing) -> Field:
         """What a detector meets in a part: all scores, without its own pushes."""
         part, k = self.parts[i], growing.detector.label
         scores = self._with_pushes(i, but=growing).astype(np.float64)
-        rest = np.delete(scores, k, axis=1)
-        return Field(
-            part,
-            self.bag,
-            self.workers,
-            scores[:, k],
-            np.logaddexp.reduce(rest, axis=1),
-            part.labels == k,
-        )
+        others = np.logaddexp.reduce(np.delete(scores, k, axis=1), axis=1)
+        return Field(part, self.bag, self.workers, scores[:, k], others, part.labels == k)
 
-    def _with_pushes(self, i: int, but: _Growing | None = None) -> Floats:
+    def _with_pushes(self, i: int, but: Growing | None = None) -> Floats:
         scores = self.parts[i].scores.copy()
         for growing in self._growing:
             if growing is not but:
@@ -376,18 +272,6 @@ class FutureBooster:
         names = [f"future[{i}]" for i in range(len(self.potentials.detectors))]
         return replace(self.top_columns, numeric_names=self.top_columns.numeric_names + names)
 
-    def _limits(self) -> Limits:
-        settings = self.settings
-        return Limits(
-            settings.leaves,
-            settings.depth,
-            settings.min_rows,
-            settings.penalty,
-            max(settings.min_gain, LEAST_GAIN),
-            settings.colsample,
-            settings.node_colsample,
-        )
-
     def _seed(self, *items: int) -> np.uint64:
         seed = np.uint64(self.settings.seed)
         for item in items:
@@ -403,11 +287,6 @@ class FutureBooster:
             NO_CONTEXTS,
         )
         scorer.add(part.rows, part.no_lags, scores[:, None, :], self.workers)
-
-    def _add_instance_trees(self, part: Part, forest: Forest, scores: Floats) -> None:
-        n_features, n_numeric = len(self.columns.counts), len(self.columns.numeric_names)
-        scorer = ForestScorer(forest, 1, n_features, n_numeric, NO_CONTEXTS)
-        scorer.add(part.data, part.no_lags, scores[:, None, :], self.workers)
 
     def _apply(self, part: Part, potentials: FuturePotentials) -> None:
         """Bring a new part up to what is learned already."""
@@ -453,9 +332,3 @@ class FutureBooster:
             value,
             self.held_out.accuracy(self._with_pushes(len(self.parts) - 1)),
         )
-
-
-def _scaled(forest: Forest, factor: float) -> Forest:
-    """Leaf values within what a model file may hold; sigmoid is flat long before."""
-    scaled = forest.scaled(factor)
-    return replace(scaled, value=np.clip(scaled.value, -MAX_LEAF, MAX_LEAF))

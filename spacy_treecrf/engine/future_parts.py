@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.detectors import log_nones, thermometer
+from spacy_treecrf.engine.grower import Limits
 from spacy_treecrf.engine.history import History
 from spacy_treecrf.engine.local_steps import log_likelihood
 from spacy_treecrf.engine.noisy_or import detector_log_likelihood
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.tree_rounds import LEAST_GAIN
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -60,17 +62,28 @@ class FutureLimits(Protocol):
     def detector_rounds(self) -> int: ...
 
 
+def limits_of(settings: FutureLimits) -> Limits:
+    return Limits(
+        settings.leaves,
+        settings.depth,
+        settings.min_rows,
+        settings.penalty,
+        max(settings.min_gain, LEAST_GAIN),
+        settings.colsample,
+        settings.node_colsample,
+    )
+
+
 class Part:
     """A data set: its rows as detectors and as top-level trees see them, and its scores so far."""
 
-    def __init__(self, data: Sequences, history: History, bag: int, workers: Workers) -> None:
+    def __init__(self, data: Sequences, history: History, workers: Workers) -> None:
         self.data = data
         self.rows = history.rows(data)
-        self.bag = bag
         self.workers = workers
         known = data.labels != UNKNOWN_LABEL
         self.weights = np.where(known, data.weights, 0.0).astype(np.float32)
-        self.n_annotated = max(1, int(known.sum()))
+        self.n_annotated = max(1, int((self.weights > 0).sum()))
         self.labels = np.maximum(data.labels, 0)
         self.scores = np.zeros((data.n_rows, history.n_labels), np.float32)
         self.no_lags = np.zeros(data.n_rows, np.uint8)
@@ -103,6 +116,14 @@ class Field:
     own: Doubles  # score of the detector's label without the detector
     others: Doubles  # log-sum-exp of the other labels' scores
     is_own: npt.NDArray[np.bool_]
+
+    def slopes(self, scores: Doubles, eta: float) -> Doubles:
+        """eta (I(y_t = k) - P(y_t = k)) (1 - p_t) of every row: proposition 5.2 without p_tj."""
+        nones = log_nones(scores, self.part.data, self.bag, self.workers)
+        score = self.own - eta * np.expm1(nones)
+        p = 1.0 / (1.0 + np.exp(np.clip(self.others - score, -500.0, 500.0)))
+        slopes: Doubles = eta * self.part.weights * (self.is_own - p) * np.exp(nones)
+        return slopes
 
     def value(self, scores: Doubles, eta: float) -> float:
         """scores: G of every row."""

@@ -28,25 +28,28 @@ class _Path:
 def describe(
     detector: Detector, columns: Columns, label: str, settings: FutureSettings, paths: int
 ) -> str:
-    """A sentence such as "'1' if a letter y is within the next 4 (p = 0.98)"."""
+    """A sentence such as "a letter y (p = 0.98) within the next 4 speaks for '1'"."""
     found = _strongest(detector)
     likely = [path for path in found if _sigmoid(path.score) >= LEAST_PROBABILITY] or found[:1]
-    patterns = " or ".join(
+    patterns = [
         f"{_pattern(path, columns)} (p = {_sigmoid(path.score):.2f})" for path in likely[:paths]
-    )
+    ]
+    more = len(likely) - len(patterns)
+    if more:
+        patterns.append(f"{more} further pattern{'s' if more > 1 else ''}")
+    some = ", ".join(patterns[:-1]) + " or " + patterns[-1] if len(patterns) > 1 else patterns[0]
     if settings.right_to_left:
         where = "anywhere before" if settings.bag is None else f"within the {settings.bag} before"
     else:
         where = "anywhere after" if settings.bag is None else f"within the next {settings.bag}"
-    more = len(likely) - paths
-    others = f", or one of {more} other patterns" if more > 0 else ""
-    return f"{label!r} if {where}: {patterns}{others}"
+    return f"{some} {where} speaks for {label!r}"
 
 
 def _strongest(detector: Detector) -> list[_Path]:
     """Paths of all trees by the score of an instance that has their features and no others.
 
-    The conditions of trees overlap: of paths with the same features the one with fewest tests.
+    The conditions of trees overlap: of paths with the same features, the one with most tests says
+    best what it takes.
     """
     forest = detector.forest
     by_features: dict[tuple[frozenset[int], tuple[tuple[int, int, int], ...]], _Path] = {}
@@ -55,7 +58,7 @@ def _strongest(detector: Detector) -> list[_Path]:
             score = detector.start + _score(forest, present, {c: b for c, b, _ in bins})
             path = _Path(present, absent, bins, score)
             known = by_features.get((present, bins))
-            if known is None or len(absent) < len(known.absent):
+            if known is None or len(absent) > len(known.absent):
                 by_features[present, bins] = path
     return sorted(
         by_features.values(),
@@ -105,14 +108,23 @@ def _score(forest: Forest, present: frozenset[int], above: dict[int, int]) -> fl
 
 
 def _pattern(path: _Path, columns: Columns) -> str:
-    """ "a letter y", "x1 and x2", "neither x1 nor x2", "size above 3.5"."""
+    """ "a letter y", "x1 and x2 without x3", "none of x1, x2", "size above 3.5"."""
     words = [_named(columns.feature_names[f]) for f in sorted(path.present)]
     for column, low, high in path.bins:
         words.append(_range(columns, column, low, high))
-    without = [columns.feature_names[f].replace("=", " ") for f in sorted(path.absent)]
-    if not path.present and without:
-        words.append(("no " if len(without) == 1 else "none of ") + ", ".join(without))
-    return " and ".join(words) or "anything"
+    # a letter that is y need not be told not to be z
+    decided = {int(columns.column_of[f]) for f in path.present}
+    without = [
+        columns.feature_names[f].replace("=", " ")
+        for f in sorted(path.absent)
+        if int(columns.column_of[f]) not in decided
+    ]
+    some = " and ".join(words)
+    if not without:
+        return some or "anything"
+    if not some:
+        return f"no {without[0]}" if len(without) == 1 else f"none of {', '.join(without)}"
+    return f"{some} without {', '.join(without)}"
 
 
 def _named(feature: str) -> str:
