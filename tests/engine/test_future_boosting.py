@@ -40,8 +40,8 @@ def bits(problem: str, n: int, stream: str, columns: Columns | None = None):
 
 
 def booster_of(problem: str = "or", order: int = 0, workers: Workers = ONE, **settings):
-    columns, train = bits(problem, 60, "train")
-    _, dev = bits(problem, 40, "dev", columns)
+    columns, train = bits(problem, 150, "train")
+    _, dev = bits(problem, 50, "dev", columns)
     settings = replace(SETTINGS, **settings)
     return FutureBooster(train, columns, History(2, order), 3, settings, workers, None, dev)
 
@@ -269,7 +269,9 @@ def test_one_label_leaves_nothing_to_learn() -> None:
 def test_without_held_out_data_the_training_data_decide() -> None:
     columns, train = bits("or", 60, "train")
     booster = FutureBooster(train, columns, History(2, 0), 3, SETTINGS, ONE)
-    booster.boost(60)
+    booster.boost(400)
+    assert booster.finished
+    assert booster.potentials.detectors
     assert booster.train.accuracy(booster.train.scores) > 0.99
 
 
