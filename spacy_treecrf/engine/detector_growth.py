@@ -17,7 +17,7 @@ from spacy_treecrf.engine.line_search import maximise
 from spacy_treecrf.engine.noisy_or import instance_gradient
 from spacy_treecrf.engine.potentials import ForestScorer
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.engine.tree_rounds import grow_trees, independent_rows
+from spacy_treecrf.engine.tree_rounds import grow_trees, independent_rows, stepped
 
 # Powers of 4 below their upper bounds that the line searches try. beta may have any magnitude.
 BETA_MAGNITUDES = 16
@@ -142,8 +142,7 @@ class DetectorGrower:
         )
         if beta == 0.0:
             return None
-        scaled = forest.scaled(beta * unit)
-        return replace(scaled, value=np.clip(scaled.value, -MAX_LEAF, MAX_LEAF))
+        return stepped(forest, beta * unit, MAX_LEAF)
 
     def _instance_scores(self, detector: Detector, part: Part) -> Doubles:
         n_features, n_numeric = len(self.columns.counts), len(self.columns.numeric_names)

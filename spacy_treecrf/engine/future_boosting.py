@@ -23,7 +23,7 @@ from spacy_treecrf.engine.detectors import (
     bag_probability,
     push,
 )
-from spacy_treecrf.engine.forest import Forest, grow_forest, join_forests
+from spacy_treecrf.engine.forest import MAX_VALUE, Forest, grow_forest, join_forests
 from spacy_treecrf.engine.future_parts import Field, FutureLimits, Part, limits_of
 from spacy_treecrf.engine.grower import TreeInput
 from spacy_treecrf.engine.history import History
@@ -33,7 +33,7 @@ from spacy_treecrf.engine.potentials import ForestScorer
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.engine.tree_rounds import grow_trees, independent_rows
+from spacy_treecrf.engine.tree_rounds import grow_trees, independent_rows, stepped
 
 ALPHA_MAGNITUDES = 8  # powers of 4 below its upper bound that the line search tries
 LEAST_PROGRESS = 1e-4  # of the held-out log-likelihood per row: less does not count
@@ -177,7 +177,7 @@ class FutureBooster:
             ALPHA_MAGNITUDES,
         )
         if alpha > 0.0:
-            forest = forest.scaled(alpha)
+            forest = stepped(forest, alpha, MAX_VALUE)
             for part in self.parts:
                 self._add_trees(part, forest, part.scores)
             self.potentials = replace(self.potentials, forests=(*self.potentials.forests, forest))

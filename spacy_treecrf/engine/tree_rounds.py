@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.contexts import NO_CONTEXTS
 from spacy_treecrf.engine.entries import collect
+from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.grower import Limits, Tree, TreeInput, grow_tree
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import Sequences
@@ -54,3 +56,9 @@ def grow_trees(
         return tree
 
     return workers.map(grow, range(len(gradients)))
+
+
+def stepped(forest: Forest, step: float, limit: float) -> Forest:
+    """The trees times a step; no value leaves the limit, whatever range the step is from."""
+    scaled = forest.scaled(step)
+    return replace(scaled, value=np.clip(scaled.value, -limit, limit))

@@ -30,13 +30,17 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.detector_words import describe
 from spacy_treecrf.models.holding_out import hold_out
 from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder
-from spacy_treecrf.models.local_settings import FutureSettings, read_settings, settings_state
+from spacy_treecrf.models.local_settings import (
+    MAX_STEP,
+    FutureSettings,
+    read_settings,
+    settings_state,
+)
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests
 from spacy_treecrf.models.parts import masks_state, new_masks, read_masks, wider_masks
 
 MAX_DETECTORS = 10**5
-MAX_ETA = 1e9
 MAX_START = 1e3
 
 
@@ -181,7 +185,7 @@ def _read_detectors(fields: Fields, n_labels: int, columns: Columns) -> tuple[De
     if n > MAX_DETECTORS:
         fields.fail("label", f"at most {MAX_DETECTORS} detectors", f"{n}")
     start = fields.array("start", np.float64, (n,), low=-MAX_START, high=MAX_START)
-    eta = fields.array("eta", np.float64, (n,), low=0.0, high=MAX_ETA)
+    eta = fields.array("eta", np.float64, (n,), low=0.0, high=MAX_STEP)
     n_features, n_numeric = len(columns.counts), len(columns.numeric_names)
     forests = [
         Forest.from_state(own, 1, n_features, n_numeric, 0)

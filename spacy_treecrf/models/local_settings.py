@@ -18,6 +18,7 @@ MAX_WIDTH = 4096
 # "auto" decodes exactly up to so many scores at each position (n_labels ** (order + 1)).
 AUTO_EXACT = 2**12
 FUTURE_ROUNDS = 300
+MAX_STEP = 1e6  # that a line search may be allowed
 
 SettingsT = TypeVar("SettingsT", bound="LocalSettings")
 
@@ -156,7 +157,7 @@ class FutureSettings(LocalSettings):
         self._check_number("detector_start", -100.0, 100.0)
         self._check_integer("detector_rounds", 1, 10**6)
         for name in ("max_alpha", "max_beta", "max_eta"):
-            self._check_number(name, 1e-6, 1e9)
+            self._check_number(name, 1e-6, MAX_STEP)
 
     @property
     def bag_size(self) -> int:
