@@ -22,6 +22,7 @@ from spacy_treecrf.pipeline.confidence import (
     set_token_probabilities,
 )
 from spacy_treecrf.pipeline.label_names import names_of, sequence_labels
+from spacy_treecrf.pipeline.presets import allowed_by, rule_out
 from spacy_treecrf.pipeline.sequencing import check_mode, cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.tasks.biluo import (
@@ -37,10 +38,6 @@ if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not befor
     from spacy_treecrf.engine.sequences import Sequences
     from spacy_treecrf.features.extractor import FeatureExtractor
     from spacy_treecrf.pipeline.learning import Learner
-
-# Added to the scores of labels that a preset annotation rules out. Not -inf: where presets
-# contradict each other, the others must still have a best labelling.
-RULED_OUT = -1e4
 
 
 @dataclass(frozen=True)
@@ -206,12 +203,12 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         model, names = self.shim.trained, self.shim.labels
         scores = self.model.predict(data)
         rows, kept = self._presets(docs)
-        _rule_out(scores, rows, kept)
+        rule_out(scores, rows, kept)
         predictor = self.shim.settings.predictor
         found = None
         with Workers(self.shim.settings.threads) as workers:
             if predictor == "viterbi":
-                found = model.search(data, workers, _allowed(rows, kept, len(scores), len(names)))
+                found = model.search(data, workers, allowed_by(rows, kept, len(scores), len(names)))
             if found is not None:
                 ids = found.labels[:, 0]
             else:
@@ -405,26 +402,6 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 256) -> Iterator[Doc]:
         """Docs of a stream, annotated; arrays like larger batches than spaCy's default."""
         yield from super().pipe(stream, batch_size=batch_size)
-
-
-def _rule_out(scores: npt.NDArray[np.float32], rows: list[int], kept: list[int]) -> None:
-    """What contradicts labels that must stay."""
-    for row, label in zip(rows, kept, strict=True):
-        before = scores[row, :, label].copy()
-        scores[row] += np.float32(RULED_OUT)
-        scores[row, :, label] = before
-
-
-def _allowed(
-    rows: list[int], kept: list[int], n_rows: int, n_labels: int
-) -> npt.NDArray[np.uint8] | None:
-    """The same as a mask of labels; None if nothing is ruled out."""
-    if not rows:
-        return None
-    allowed = np.ones((n_rows, n_labels), np.uint8)
-    allowed[rows] = 0
-    allowed[rows, kept] = 1
-    return allowed
 
 
 def _check_label(label: str) -> None:
