@@ -148,6 +148,46 @@ def test_a_beam_of_one_is_greedy(order: int) -> None:
         assert beams.log_p[s, 0] == pytest.approx(total, abs=1e-5)
 
 
+def naive_beam(scorer: LocalScorer, data, s: int, chain: Chain, width: int):
+    """Label sequences and log probabilities: expand all, keep the best of each history."""
+    begin, end = data.offsets[s : s + 2]
+    kept: list[tuple[float, list[int]]] = [(0.0, [])]
+    order = scorer.history.order
+    for row in range(begin, end):
+        best: dict[tuple[int, ...], tuple[float, list[int]]] = {}
+        for value, path in kept:
+            log_p = naive_log_p(scorer, data, row, path[::-1][:order])
+            for y in range(K):
+                new = value + log_p[y]
+                if order:
+                    new += chain.trans[path[-1], y] if path else chain.start[y]
+                    new += chain.end[y] if row == end - 1 else 0.0
+                history = tuple([*path, y][-order:]) if order else ()
+                if new > best.get(history, (-np.inf,))[0]:
+                    best[history] = (new, [*path, y])
+        kept = sorted(best.values(), key=lambda pair: -pair[0])[:width]
+    return kept
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_beams_are_those_of_a_naive_search(order: int, width: int) -> None:
+    training = random_training(14, n_sequences=15, noise=0.5)
+    scorer = scorer_of(training, order)
+    data = training.data
+    start, trans, end = (mask.copy() for mask in MASKS)
+    trans[1, 1] = end[2] = -np.inf
+    chain = Chain(order, start, trans, end)
+    beams = scorer.beams(data, None, chain, width, ONE)
+    for s in range(data.n_sequences):
+        kept = naive_beam(scorer, data, s, chain, width)
+        assert beams.counts[s] == len(kept)
+        rows = slice(data.offsets[s], data.offsets[s + 1])
+        for i, (value, path) in enumerate(kept):
+            assert beams.labels[rows, i].tolist() == path
+            assert beams.log_p[s, i] == pytest.approx(value, abs=1e-5)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_beam_of_full_width_is_exact_decoding(order: int, turned: bool) -> None:
