@@ -23,7 +23,8 @@ class BoostedCRF(SequenceEstimator):
         "joint" lets trees see the previous labels (Dietterich 2004), which costs the square of the
         number of labels; "auto" takes joint for up to 8 labels and for orders above 1.
     order: previous labels a label depends on: 0 (independent positions), 1, with "joint" up to 4.
-    step: "newton" (second order) or "gradient" (step 1, as in TreeCRF).
+    step: "newton" (second order), "gradient" (step 1, as in TreeCRF), or "conjugate" (the gradient
+        and part of the step before it, by the formula of Polak and Ribiere).
     gamma: how newton bounds the curvature: "local" looks at single positions and halves a step
         that lowered the likelihood; "mixing" adds the chain's mixing rate (Chen 2015), safer and
         slower.
@@ -39,6 +40,10 @@ class BoostedCRF(SequenceEstimator):
     subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
         columns drawn for each tree, for each node.
     line_search: scale every round to the best of several step lengths.
+    unbiased: trees take the observed label more seriously than all that were not: of the E examples
+        that a position gives (one for each label after each context that a tree sees), it counts
+        (E - 2) exp(-c (m - 1)^b) + 1 times in the m-th round of trees. unbiased_rate: c.
+        unbiased_exponent: b.
     constraints: transitions that are possible at all: "none", "observed" (those in the training
         data), "bio" or "biluo".
     predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
@@ -74,6 +79,9 @@ class BoostedCRF(SequenceEstimator):
         colsample: float = 1.0,
         node_colsample: float = 1.0,
         line_search: bool = False,
+        unbiased: bool = False,
+        unbiased_rate: float = 0.007,
+        unbiased_exponent: float = 2.0,
         constraints: str = "none",
         predictor: str = "viterbi",
         patience: int = 10,
@@ -106,6 +114,9 @@ class BoostedCRF(SequenceEstimator):
         self.colsample = colsample
         self.node_colsample = node_colsample
         self.line_search = line_search
+        self.unbiased = unbiased
+        self.unbiased_rate = unbiased_rate
+        self.unbiased_exponent = unbiased_exponent
         self.constraints = constraints
         self.predictor = predictor
         self.patience = patience

@@ -13,6 +13,7 @@ from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.noisy_or import TO_THE_END
 from spacy_treecrf.engine.settings import MAX_POTENTIALS, Settings
 
+STEPS = ("newton", "gradient")
 SEARCHES = ("auto", "exact", "greedy", "beam")
 MAX_WIDTH = 4096
 # "auto" decodes exactly up to so many scores at each position (n_labels ** (order + 1)).
@@ -58,6 +59,8 @@ class LocalSettings:
         for name in Settings.names():
             if name in self.names() and name not in ("order", "family"):
                 object.__setattr__(self, name, getattr(boosting, name))
+        if self.step not in STEPS:
+            raise self._bad("step", "one of " + ", ".join(map(repr, STEPS)))
         self._check_integer("order", 0, MAX_ORDER)
         self._check_boolean("right_to_left")
         if not isinstance(self.search, str) or self.search not in SEARCHES:

@@ -43,6 +43,7 @@ def add_labels(crf: CRF, labels: Sequence[str]) -> CRF:
         previous_linear=wider(old.previous_linear, n_new),
         forests=new_label_forests(forests, range(n_old, len(names)), old.rounds),
         rounds=old.rounds,
+        direction=old.direction and old.direction.left(n_new if old.rounds else 0, len(names)),
     )
     masks = wider_masks(crf.masks, crf.settings.constraints, names, crf.settings.order)
     return replace(crf, labels=names, masks=masks, potentials=potentials)

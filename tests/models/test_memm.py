@@ -254,6 +254,8 @@ def test_another_kind_of_model_is_not_continued() -> None:
         ("dev_share", 1.0),
         ("dev_share", "half"),
         ("leaves", 0),
+        ("step", "conjugate"),
+        ("step", None),
         ("shrinkage", 0),
         ("monitor", "loss"),
         ("constraints", "iob"),
