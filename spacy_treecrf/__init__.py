@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacy_treecrf.estimators import BoostedCRF
+    from spacy_treecrf.estimators import BoostedCRF, BoostedMEMM, FutureFeatureMEMM
 
 __version__ = "0.1.0"
-__all__ = ["BoostedCRF", "__version__"]
+__all__ = ["BoostedCRF", "BoostedMEMM", "FutureFeatureMEMM", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loading the estimator loads numba; every `spacy.blank()` imports this package, so wait.
-    if name == "BoostedCRF":
-        from spacy_treecrf.estimators import BoostedCRF
+    # Loading the estimators loads numba; every `spacy.blank()` imports this package, so wait.
+    if name in __all__:
+        from spacy_treecrf import estimators
 
-        return BoostedCRF
+        return getattr(estimators, name)
     raise AttributeError(f"module 'spacy_treecrf' has no attribute {name!r}")

@@ -26,9 +26,11 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf import BoostedCRF
+from spacy_treecrf import BoostedCRF, BoostedMEMM, FutureFeatureMEMM
 from spacy_treecrf.engine.scoring import MAX_MASK_LEAVES
+from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.models import storage
+from spacy_treecrf.models.files import model_from_state
 from tests.state_edits import copied, edit, put, set_labels
 from tests.tiny import tiny_data
 
@@ -44,6 +46,27 @@ SMALL: dict[str, Any] = {
 # A mutant that needs more has announced a size that nothing in the file backs up.
 MEMORY = 6 * 2**30
 SECONDS = 20
+
+
+FEW: dict[str, Any] = {"rounds": 12, "min_rows": 1, "min_count": 1, "threads": 1}
+ESTIMATORS: tuple[type[SequenceEstimator], ...] = (BoostedCRF, BoostedMEMM, FutureFeatureMEMM)
+
+
+def tiny_future(turned: bool = False) -> tuple[list[Any], list[list[str]]]:
+    """Labels tell whether the word w1 follows (turned: comes before) within 2, in the tiny data."""
+    x = [list(reversed(items)) if turned else items for items in X]
+    y = []
+    for items in X:
+        after = [[item["word"] for item in items[t + 1 : t + 3]] for t in range(len(items))]
+        y.append(["B" if "w1" in few else "A" for few in after])
+    return x, [labels[::-1] if turned else labels for labels in y]
+
+
+def load_any(path: Path) -> SequenceEstimator:
+    """By the estimator that learns models of its kind."""
+    model = model_from_state(storage.read(path))
+    (kind,) = (one for one in ESTIMATORS if isinstance(model, one._model_type))
+    return kind.load(path)
 
 
 def make_models() -> dict[str, dict[str, Any]]:
@@ -65,6 +88,14 @@ def make_models() -> dict[str, dict[str, Any]]:
         "bio": BoostedCRF(**SMALL, constraints="bio", predictor="marginal").fit(X, bio),
         "order 0": BoostedCRF(**SMALL, order=0).fit(X, Y),
         "untrained": BoostedCRF(**{**SMALL, "rounds": 0}).fit(X, Y),
+        "memm": BoostedMEMM(**SMALL, order=2, leaves=80).fit(X, Y),
+        "memm beam": BoostedMEMM(
+            **SMALL, order=3, search="beam", right_to_left=True, constraints="bio"
+        ).fit(X, bio),
+        "future": FutureFeatureMEMM(**FEW, bag=2).fit(*tiny_future()),
+        "future greedy": FutureFeatureMEMM(**FEW, order=2, right_to_left=True, search="greedy").fit(
+            *tiny_future(turned=True)
+        ),
     }
     return {name: model.model_.to_state() for name, model in fitted.items()}
 
@@ -77,6 +108,10 @@ def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
         assert len(state["forest"]["kind"]), name
     kinds = [set(models[name]["forest"]["kind"].tolist()) for name in ("separate", "joint")]
     assert kinds == [{0, 1, 2}, {0, 1, 2, 3}]
+    for name in ("memm", "memm beam", "future", "future greedy"):
+        assert len(models[name]["forest"]["kind"]), name
+    for name in ("future", "future greedy"):
+        assert models[name]["detectors"]["forests"], name
     sizes = np.diff(models["large trees"]["forest"]["tree_first"])
     assert sizes.max() > 2 * MAX_MASK_LEAVES
     assert sizes.min() > 1
@@ -98,7 +133,7 @@ def saved() -> bytes:
 @pytest.mark.parametrize(
     ("field", "change"),
     [
-        ("kind", lambda s: s.update(kind="memm")),
+        ("kind", lambda s: s.update(kind="nonsense")),
         ("order", lambda s: s["settings"].update(order=3)),
         ("settings.leaves", lambda s: s["settings"].update(leaves=2.5)),
         ("settings.extra", lambda s: s["settings"].update(extra=1)),
@@ -179,17 +214,17 @@ class Trial:
     def load(self, data: bytes, sealed: bool, train: bool) -> None:
         path = self.folder / "model"
         path.write_bytes(data)
-        if message := refusal(lambda: BoostedCRF.load(path)):
+        if message := refusal(lambda: load_any(path)):
             self.outcomes["refused"] += 1
             assert not sealed or re.search(r"field '|fields: '|setting '", message), message
             return
-        model = BoostedCRF.load(path)
+        model = load_any(path)
         self.use(model)
         self.outcomes["loaded"] += 1
         if train:
             self.train(model)
 
-    def use(self, model: BoostedCRF) -> None:
+    def use(self, model: SequenceEstimator) -> None:
         gone = dict.fromkeys(X[0][0])
         few = [
             [],
@@ -215,14 +250,14 @@ class Trial:
                 assert all(0.0 <= p <= 1.0 + 1e-6 for p in row.values()), row
                 assert math.isclose(sum(row.values()), bool(paths), abs_tol=1e-6), row
 
-    def train(self, model: BoostedCRF) -> None:
+    def train(self, model: SequenceEstimator) -> None:
         """One more round; the result must be fit for use, and for saving and loading."""
         classes = model.classes_
         y = [[classes[ord(label) % len(classes)] for label in labels] for labels in Y[:10]]
         model.set_params(warm_start=True, rounds=model.rounds_ + 1)
         if refusal(lambda: model.fit(X[:10], y)) is None:
             model.save(self.folder / "trained")
-            self.use(BoostedCRF.load(self.folder / "trained"))
+            self.use(load_any(self.folder / "trained"))
             self.outcomes["trained"] += 1
 
 

@@ -13,7 +13,7 @@ from spacy_treecrf.engine.boosting import Booster, Callback, make_chain
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.conjugate import Direction
-from spacy_treecrf.engine.constraints import constrain, observed_transitions
+from spacy_treecrf.engine.constraints import Masks
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
@@ -24,9 +24,14 @@ from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, 
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import add_labels
-
-Masks = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]
-MAX_WEIGHT = 1e6
+from spacy_treecrf.models.parts import (
+    MAX_WEIGHT,
+    masks_state,
+    new_masks,
+    read_masks,
+    read_sparse,
+    sparse_state,
+)
 
 
 @dataclass(frozen=True)
@@ -88,12 +93,10 @@ class CRF(SequenceModel):
             "settings": asdict(self.settings),
             "labels": self.labels,
             "columns": self.columns.to_state(),
-            "masks": {
-                name: np.isfinite(mask) for name, mask in zip(MASK_NAMES, self.masks, strict=True)
-            },
+            "masks": masks_state(self.masks),
             "edges": potentials.edges,
-            "linear": _sparse_state(potentials.linear),
-            "previous_linear": _sparse_state(previous),
+            "linear": sparse_state(potentials.linear),
+            "previous_linear": sparse_state(previous),
             "forest": forest.to_state(),
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
@@ -114,12 +117,7 @@ class CRF(SequenceModel):
             len(columns.counts),
             len(columns.numeric_names),
         )
-        masks = fields.fields("masks")
-        shapes = ((n_labels,), (n_labels, n_labels), (n_labels,))
-        allowed = [
-            masks.array(name, np.bool_, shape)
-            for name, shape in zip(MASK_NAMES, shapes, strict=True)
-        ]
+        masks = read_masks(fields.fields("masks"), n_labels)
         if settings.missing != columns.missing:
             fields.fail("settings", f"missing={columns.missing!r}, as in columns", "another")
         if settings.family == "auto":
@@ -142,8 +140,8 @@ class CRF(SequenceModel):
             edges=fields.array(
                 "edges", np.float32, (n_labels + 1, n_labels), low=-MAX_WEIGHT, high=MAX_WEIGHT
             ),
-            linear=_read_sparse(fields.fields("linear"), n_features, n_numeric, n_labels),
-            previous_linear=_read_sparse(
+            linear=read_sparse(fields.fields("linear"), n_features, n_numeric, n_labels),
+            previous_linear=read_sparse(
                 fields.fields("previous_linear"), n_features, n_numeric, n_labels
             ),
             forests=(forest,),
@@ -153,11 +151,7 @@ class CRF(SequenceModel):
             else None,
         )
         fields.done()
-        start, trans, end = (np.where(a, 0.0, -np.inf).astype(np.float32) for a in allowed)
-        return cls(settings, labels, columns, (start, trans, end), potentials)
-
-
-MASK_NAMES = ("start", "trans", "end")
+        return cls(settings, labels, columns, masks, potentials)
 
 
 def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Sequences) -> CRF:
@@ -169,11 +163,7 @@ def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Seque
             f"treecrf: setting 'missing' is {settings.missing!r}, but the columns were fitted for "
             f"{columns.missing!r}; fit them with the same"
         )
-    seen: dict[str, Any] = {}
-    if settings.constraints == "observed":
-        start, trans, end = observed_transitions(data.labels, data.offsets, len(labels))
-        seen = {"observed_start": start, "observed_trans": trans, "observed_end": end}
-    masks = constrain(settings.constraints, labels, order=settings.order, **seen)
+    masks = new_masks(settings.constraints, labels, settings.order, data)
     potentials = Potentials.zeros(len(labels), len(columns.counts), len(columns.numeric_names))
     return CRF(settings, labels, columns, masks, potentials)
 
@@ -237,28 +227,6 @@ class CRFRecipe(Recipe):
             constraints=was.constraints,
         )
         return replace(model, settings=settings.resolved(len(model.labels)))
-
-
-def _sparse_state(weights: LinearWeights) -> dict[str, Any]:
-    """Only the weights that are not zero."""
-    where = np.flatnonzero(weights.categorical)
-    return {
-        "where": where.astype(np.int64),
-        "value": weights.categorical.ravel()[where],
-        "numeric": weights.numeric,
-    }
-
-
-def _read_sparse(fields: Fields, n_features: int, n_numeric: int, n_labels: int) -> LinearWeights:
-    where = fields.array("where", np.int64, (None,), low=0, high=max(0, n_features * n_labels - 1))
-    low, high = -MAX_WEIGHT, MAX_WEIGHT
-    value = fields.array("value", np.float32, (len(where),), low=low, high=high)
-    numeric = fields.array("numeric", np.float32, (n_numeric, n_labels), low=low, high=high)
-    if len(where) > n_features * n_labels or np.any(np.diff(where) <= 0):
-        fields.fail("where", "rising positions", "others")
-    categorical = np.zeros(n_features * n_labels, np.float32)
-    categorical[where] = value
-    return LinearWeights(categorical.reshape(n_features, n_labels), numeric)
 
 
 def _read_settings(fields: Fields) -> Settings:

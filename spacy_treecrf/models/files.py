@@ -6,9 +6,15 @@ from typing import Any
 
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.models.crf import CRF
+from spacy_treecrf.models.future_features import FutureMEMM
+from spacy_treecrf.models.memm import MEMM
 from spacy_treecrf.models.model import SequenceModel
 
-KINDS: dict[str, type[SequenceModel]] = {"crf": CRF}
+KINDS: dict[str, type[SequenceModel]] = {
+    "crf": CRF,
+    "memm": MEMM,
+    "future_memm": FutureMEMM,
+}
 
 
 def model_from_state(state: dict[str, Any]) -> SequenceModel:
