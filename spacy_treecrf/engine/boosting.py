@@ -240,7 +240,7 @@ class Booster:
         train = self.train
         problem = LinearProblem(
             train.data,
-            self.columns,
+            self.columns.bin_values,
             residuals.g,
             residuals.h,
             train.lags,

@@ -132,7 +132,7 @@ def _apart(code: Bits, rng: np.random.Generator) -> Bits | None:
     Where bits are scarce most random matrices hold some equal rows: drawing anew would not end.
     """
     code = np.ascontiguousarray(code)
-    n_labels, n_bits = code.shape
+    n_labels = len(code)
     used = {row.tobytes() for row in np.unique(code, axis=0)}
     seen: set[bytes] = set()
     for y in range(n_labels):
