@@ -68,7 +68,8 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
     from spacy_treecrf import BoostedCRF
     from spacy_treecrf.engine.columns import fit_columns
     from spacy_treecrf.engine.threads import Workers
-    from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+    from spacy_treecrf.models.crf import CRF, new_crf
+    from spacy_treecrf.models.model import Predictor
 
     few = slice(COMPILE_SENTENCES)
     tiny = BoostedCRF(rounds=3, linear_rounds=2)
@@ -77,7 +78,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
     )
 
     model, fit_seconds = timed(lambda: BoostedCRF().fit(corpus.X, corpus.y))
-    crf = model.crf_
+    crf = model.model_
     min_count = model.min_count
     _, encode_seconds = timed(lambda: fit_columns(corpus.X, min_count=min_count))
     test = encode(crf.columns, crf.labels, corpus.X_test, corpus.y_test)
@@ -100,7 +101,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
     reached: dict[str, Any] | None = None
     if rounds := first_round_at_target():
         short, seconds = timed(lambda: BoostedCRF(rounds=rounds).fit(corpus.X, corpus.y))
-        reached = {"rounds": rounds, "seconds": seconds, "f1": f1(short.crf_)}
+        reached = {"rounds": rounds, "seconds": seconds, "f1": f1(short.model_)}
 
     predictor = Predictor(crf, Workers(1))
     tag_seconds = best_seconds(lambda: predictor.labels(test))

@@ -22,7 +22,8 @@ from spacy_treecrf.engine.columns import fit_columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+from spacy_treecrf.models.crf import CRF, new_crf
+from spacy_treecrf.models.model import Predictor
 
 from corpora import encode, read_conll2000
 from timing import report, timed

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -70,7 +70,7 @@ def measure(treecrf: str, cnn: str, quick: bool) -> dict[str, Any]:
     pipelines = {"treecrf": spacy.load(treecrf), "cnn": spacy.load(cnn)}
     pipe = pipelines["treecrf"].get_pipe("treecrf")
     assert isinstance(pipe, TreeCRF)
-    pipe.shim.settings = replace(pipe.shim.settings, threads=1)
+    pipe.shim.recipe = pipe.shim.recipe.changed(threads=1)
     features, prediction = Stopwatch(pipe.features.encode), Stopwatch(pipe.predict)
     pipe.features.encode, pipe.predict = features, prediction  # type: ignore[method-assign]
 
@@ -112,7 +112,7 @@ def measure(treecrf: str, cnn: str, quick: bool) -> dict[str, Any]:
         "share_of_features": of_features,
         "share_of_model": of_prediction - of_features,
         "share_of_annotation": 1.0 - of_prediction,
-        "rounds": pipe.shim.trained.potentials.rounds,
+        "rounds": pipe.shim.trained.rounds,
         "treecrf_f1": entity_f1(pipelines["treecrf"], documents),
         "cnn_f1": entity_f1(pipelines["cnn"], documents),
     }

@@ -24,7 +24,7 @@ def test_unknown_parameters_are_refused() -> None:
     model = new()
     assert_refused(lambda: model.set_params(leafs=3), "'leafs'", "leaves")
     assert_refused(lambda: model.set_params(leaves__deep=3), "'leaves__deep'")
-    assert_refused(lambda: model.set_params(crf_=3), "'crf_'")
+    assert_refused(lambda: model.set_params(model_=3), "'model_'")
 
 
 @pytest.mark.parametrize(

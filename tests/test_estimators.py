@@ -37,7 +37,7 @@ def fitted(request: pytest.FixtureRequest) -> BoostedCRF:
 
 def learned(model: BoostedCRF) -> bytes:
     """Everything but the settings, as bytes."""
-    return storage.dump({**model.crf_.to_state(), "settings": None})
+    return storage.dump({**model.model_.to_state(), "settings": None})
 
 
 def test_predictions_have_the_shape_of_the_data(fitted: BoostedCRF) -> None:

@@ -61,7 +61,7 @@ def make_models() -> dict[str, dict[str, Any]]:
         "order 0": BoostedCRF(**SMALL, order=0).fit(X, Y),
         "untrained": BoostedCRF(**{**SMALL, "rounds": 0}).fit(X, Y),
     }
-    return {name: model.crf_.to_state() for name, model in fitted.items()}
+    return {name: model.model_.to_state() for name, model in fitted.items()}
 
 
 def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
@@ -79,7 +79,7 @@ def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
 
 @pytest.fixture(scope="module")
 def saved() -> bytes:
-    return storage.dump(BoostedCRF(**SMALL, family="separate").fit(X, Y).crf_.to_state())
+    return storage.dump(BoostedCRF(**SMALL, family="separate").fit(X, Y).model_.to_state())
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     "engine": {"engine"},
     "models": {"engine", "models"},
-    "estimators": {"engine", "models"},
+    "estimators": {"engine", "models", "estimators"},
     "features": {"engine", "features"},
     "pipeline": {"engine", "models", "features", "pipeline"},
     "corpora": {"pipeline", "corpora"},

@@ -32,11 +32,11 @@ def inspect_model(
 ) -> None:
     """Sizes, labels, most used features, strongest transitions, example paths of trees."""
     from spacy_treecrf.columnar.model import model_file
-    from spacy_treecrf.evaluation.inspection import inspect_crf
-    from spacy_treecrf.evaluation.taggers import load_crf
+    from spacy_treecrf.evaluation.inspection import inspect_model
+    from spacy_treecrf.evaluation.taggers import load_model
 
-    crf, columns = load_crf(model, pipe=pipe)
-    found = inspect_crf(crf, top)
+    learned, columns = load_model(model, pipe=pipe)
+    found = inspect_model(learned, top)
     size = _bytes(model_file(model))
     kinds = list(columns.template.kinds) if columns else None
     if as_json:

@@ -45,7 +45,7 @@ def plot(
     from spacy_treecrf.cli.evaluate import judge_data
     from spacy_treecrf.evaluation import plots
     from spacy_treecrf.evaluation.figures import calibration_of
-    from spacy_treecrf.evaluation.taggers import load_crf
+    from spacy_treecrf.evaluation.taggers import load_model
 
     if output.suffix.lower() not in SUFFIXES:
         raise ValueError(f"treecrf: the picture {output} must end in one of {', '.join(SUFFIXES)}")
@@ -55,9 +55,9 @@ def plot(
     if log is not None:
         curve = plots.curve_of_log(log, pipe or "treecrf")
     else:
-        crf, columns = load_crf(model, pipe=pipe)
+        learned, columns = load_model(model, pipe=pipe)
         if columns is not None:
-            curve = plots.curve_of_history(columns.history, crf.potentials.rounds)
+            curve = plots.curve_of_history(columns.history, learned.rounds)
     calibration = None
     if data is not None:
         calibration = calibration_of(judge_data(model, data, pipe, encoding, threads))

@@ -123,11 +123,11 @@ def _nbest(tagger: Tagger, chunk: Chunk, n: int) -> list[list[tuple[list[str], f
     import math
 
     from spacy_treecrf.engine.threads import Workers
-    from spacy_treecrf.models.crf import Predictor
+    from spacy_treecrf.models.model import Predictor
 
-    names = tagger.crf.labels
+    names = tagger.model.labels
     with Workers(tagger.threads) as workers:
-        found = Predictor(tagger.crf, workers).nbest(chunk.data, n)
+        found = Predictor(tagger.model, workers).nbest(chunk.data, n)
     return [
         [
             ([names[i] for i in path], math.exp(log_p))

@@ -9,7 +9,7 @@ from spacy_treecrf.columnar.model import ColumnModel, History
 from spacy_treecrf.columnar.template import Template
 from spacy_treecrf.engine.boosting import RoundInfo
 from spacy_treecrf.estimators import BoostedCRF
-from spacy_treecrf.models.crf import TrainingInterrupted
+from spacy_treecrf.models.model import TrainingInterrupted
 
 Data = tuple[Sequence[Sequence[dict[str, Any]]], Sequence[Sequence["str | None"]]]
 
@@ -52,8 +52,8 @@ def fit(
     try:
         estimator.fit(*training, X_dev, y_dev)
     except TrainingInterrupted as stopped:
-        raise TrainingStopped(ColumnModel(template, stopped.crf, history)) from stopped
-    return ColumnModel(template, estimator.crf_, history)
+        raise TrainingStopped(ColumnModel(template, estimator.model_, history)) from stopped
+    return ColumnModel(template, estimator.model_, history)
 
 
 def _resumed(started: ColumnModel, settings: dict[str, Any], verbose: bool) -> BoostedCRF:
@@ -63,5 +63,5 @@ def _resumed(started: ColumnModel, settings: dict[str, Any], verbose: bool) -> B
         kept["rounds"] = settings["rounds"]
     kept["threads"] = settings["threads"]
     estimator = BoostedCRF(**kept, verbose=verbose, warm_start=True)
-    estimator.crf_ = started.crf
+    estimator.model_ = started.crf
     return estimator

@@ -12,6 +12,7 @@ from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF, NUMERIC
 from spacy_treecrf.models.crf import CRF
+from spacy_treecrf.models.model import SequenceModel
 
 START = "<start>"
 
@@ -72,6 +73,14 @@ class Inspection:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def inspect_model(model: SequenceModel, top: int = 10) -> Inspection:
+    if not isinstance(model, CRF):
+        raise ValueError(
+            f"treecrf: only boosted CRFs can be inspected; this model is a {type(model).__name__}"
+        )
+    return inspect_crf(model, top)
 
 
 def inspect_crf(crf: CRF, top: int = 10) -> Inspection:

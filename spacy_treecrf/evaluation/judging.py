@@ -17,7 +17,7 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.labels import Label
 from spacy_treecrf.evaluation.taggers import Chunk, Tagger
-from spacy_treecrf.models.crf import Predictor
+from spacy_treecrf.models.model import Predictor
 
 
 @dataclass
@@ -49,19 +49,19 @@ def positions(chunk: Chunk, tagger: Tagger, labels: list[str]) -> npt.NDArray[np
 
 
 def _add(judged: Judged, tagger: Tagger, chunk: Chunk) -> None:
-    crf = tagger.crf
+    model = tagger.model
     assert chunk.gold is not None
-    ids_of = {label: i for i, label in enumerate(crf.labels)}
+    ids_of = {label: i for i, label in enumerate(model.labels)}
     ids = np.array([ids_of.get(str(label), UNKNOWN_LABEL) for label in chunk.gold], np.int32)
     ids[[label is None for label in chunk.gold]] = UNKNOWN_LABEL
     judged.unseen.update(label for label in chunk.gold if label is not None and label not in ids_of)
     with Workers(tagger.threads) as workers:
-        predictor = Predictor(crf, workers)
+        predictor = Predictor(model, workers)
         scores = predictor.scores(chunk.data)
-        nodes = predict_marginals(scores, chunk.data, crf.chain, workers)
-    allowed = allowed_labels(ids, len(crf.labels))
+        nodes = predict_marginals(scores, chunk.data, model.chain, workers)
+    allowed = allowed_labels(ids, len(model.labels))
     judged.log_likelihood += log_probability_of(
-        scores, chunk.data.offsets, crf.chain, allowed
+        scores, chunk.data.offsets, model.chain, allowed
     ).tolist()
     labels = tagger.label(chunk)
     chosen = _chosen(nodes, labels, tagger)
@@ -75,13 +75,13 @@ def _add(judged: Judged, tagger: Tagger, chunk: Chunk) -> None:
 
 def _marginals(chunk: Chunk, tagger: Tagger) -> npt.NDArray[np.float64]:
     with Workers(tagger.threads) as workers:
-        return Predictor(tagger.crf, workers).marginals(chunk.data)
+        return Predictor(tagger.model, workers).marginals(chunk.data)
 
 
 def _chosen(
     nodes: npt.NDArray[np.float64], labels: list[str], tagger: Tagger
 ) -> npt.NDArray[np.float64]:
-    ids_of = {label: i for i, label in enumerate(tagger.crf.labels)}
+    ids_of = {label: i for i, label in enumerate(tagger.model.labels)}
     ids = np.array([ids_of.get(label, -1) for label in labels], np.int64)
     if not len(ids):
         return np.zeros(0)

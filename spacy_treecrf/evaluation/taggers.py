@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -18,7 +18,9 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.labels import Label
 from spacy_treecrf.evaluation.spans import are_span_labels, spans_of
 from spacy_treecrf.models import storage
-from spacy_treecrf.models.crf import CRF, Predictor
+from spacy_treecrf.models.files import KINDS as MODEL_KINDS
+from spacy_treecrf.models.files import model_from_state
+from spacy_treecrf.models.model import Predictor, SequenceModel
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -44,7 +46,7 @@ class Chunk:
 class Tagger(Protocol):
     """A trained model and how it reads data."""
 
-    crf: CRF
+    model: SequenceModel
     threads: int
     name: str
 
@@ -66,8 +68,8 @@ class ColumnTagger:
     """A model for column files."""
 
     def __init__(self, model: ColumnModel, name: str, threads: int = 0) -> None:
-        self.model = model
-        self.crf = model.crf
+        self.columns = model
+        self.model: SequenceModel = model.crf
         self.name = name
         self.threads = threads
 
@@ -85,7 +87,7 @@ class ColumnTagger:
                 "spaCy; pass a column file, or a spaCy pipeline"
             )
         file = read_column_file(source, encoding)
-        sequences, labels = self.model.template.split(file, need_labels=gold)
+        sequences, labels = self.columns.template.split(file, need_labels=gold)
         n = -(-len(sequences) // CHUNK_SEQUENCES)
         return n, self._chunks(file, sequences, labels)
 
@@ -95,13 +97,13 @@ class ColumnTagger:
         for first in range(0, len(sequences), CHUNK_SEQUENCES):
             part = slice(first, first + CHUNK_SEQUENCES)
             own = None if labels is None else list(chain.from_iterable(labels[part]))
-            data = self.model.encode(sequences[part], file, first)
+            data = self.columns.encode(sequences[part], file, first)
             yield Chunk(file.sequences[part], own, data)
 
     def label(self, chunk: Chunk) -> list[str]:
         with Workers(self.threads) as workers:
-            ids = Predictor(self.crf, workers).labels(chunk.data)
-        return [self.crf.labels[i] for i in ids.tolist()]
+            ids = Predictor(self.model, workers).labels(chunk.data)
+        return [self.model.labels[i] for i in ids.tolist()]
 
 
 class PipelineTagger:
@@ -110,7 +112,7 @@ class PipelineTagger:
     def __init__(self, nlp: Language, pipe: TreeCRF, name: str, threads: int = 0) -> None:
         self.nlp = nlp
         self.pipe = pipe
-        self.crf = pipe.shim.trained
+        self.model = pipe.shim.trained
         self.name = name
         self.threads = threads
 
@@ -216,7 +218,7 @@ class PipelineTagger:
         from spacy_treecrf.pipeline.sequencing import cut
 
         offsets = cut(docs, self.pipe.sequence)
-        codes, numeric = self.pipe.features.encode(docs, offsets, self.crf.columns)
+        codes, numeric = self.pipe.features.encode(docs, offsets, self.model.columns)
         n = len(codes)
         labels = np.full(n, UNKNOWN_LABEL, np.int32)
         data = Sequences(offsets, codes, numeric, labels, np.ones(n, np.float32))
@@ -257,27 +259,27 @@ def load_tagger(model: str, *, pipe: str | None = None, threads: int = 0) -> Tag
     path = model_file(model)
     if path.is_file():
         state = storage.read(path)
-        if state.get("kind") == "crf":
+        if state.get("kind") in MODEL_KINDS:
             raise ValueError(
-                f"treecrf: {path} was saved by BoostedCRF.save: only the program that made its "
+                f"treecrf: {path} was saved by an estimator: only the program that made its "
                 "features can make them again; train with `spacy-treecrf train`, or use "
-                "BoostedCRF.load there"
+                "the estimator's load there"
             )
         return ColumnTagger(_column_model(state, path), model, threads)
     nlp, found = load_pipe(model, pipe)
     if threads:
-        found.shim.settings = replace(found.shim.settings, threads=threads)
+        found.shim.recipe = found.shim.recipe.changed(threads=threads)
     return PipelineTagger(nlp, found, model, threads)
 
 
-def load_crf(model: str, *, pipe: str | None = None) -> tuple[CRF, ColumnModel | None]:
+def load_model(model: str, *, pipe: str | None = None) -> tuple[SequenceModel, ColumnModel | None]:
     """What was learned, of any kind of model; and the whole model if it is for column files."""
     path = model_file(model)
     if not path.is_file():
         return load_pipe(model, pipe)[1].shim.trained, None
     state = storage.read(path)
-    if state.get("kind") == "crf":
-        return CRF.from_state(state), None
+    if state.get("kind") in MODEL_KINDS:
+        return model_from_state(state), None
     loaded = _column_model(state, path)
     return loaded.crf, loaded
 

@@ -1,4 +1,4 @@
-"""The boosted CRF on encoded sequences: fit, go on fitting, predict, and its stored form."""
+"""The boosted CRF on encoded sequences: made, trained further, and its stored form."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting import (
-    Booster,
-    Callback,
-    make_chain,
-    predict_labels,
-    predict_marginals,
-)
+from spacy_treecrf.engine.boosting import Booster, Callback, make_chain
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.constraints import constrain, observed_transitions
-from spacy_treecrf.engine.decoding import nbest
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
@@ -27,21 +20,15 @@ from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, Settings
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
+from spacy_treecrf.models.new_labels import add_labels
 
 Masks = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]
 MAX_WEIGHT = 1e6
 
 
-class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C during training; `crf` is the model as it was then."""
-
-    def __init__(self, crf: CRF) -> None:
-        super().__init__(f"after {crf.potentials.rounds} rounds")
-        self.crf = crf
-
-
 @dataclass(frozen=True)
-class CRF:
+class CRF(SequenceModel):
     """A learned model: labels by id, what its columns mean, hard constraints, and potentials."""
 
     settings: Settings
@@ -58,33 +45,31 @@ class CRF:
     def scorer(self) -> Scorer:
         return Scorer(self.potentials, self.columns.bin_values, self.settings.context_order)
 
+    @property
+    def rounds(self) -> int:
+        return self.potentials.rounds
+
+    def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
+        return self.scorer.score(data, workers)
+
+    def trainer(
+        self, data: Sequences, workers: Workers, held_out: Sequences | None = None
+    ) -> CRFTrainer:
+        return CRFTrainer(self, data, workers, held_out)
+
     def boosted(
         self,
         data: Sequences,
-        rounds: int | None = None,
-        workers: Workers | None = None,
+        rounds: int,
+        workers: Workers,
         held_out: Sequences | None = None,
         callback: Callback | None = None,
     ) -> CRF:
-        """This model after boosting on `data` until it has `rounds` rounds (settings: how many)."""
-        if rounds is None:
-            rounds = self.settings.resolved(len(self.labels)).rounds
-        assert rounds is not None
-        workers = workers or Workers(self.settings.threads)
-        booster = Booster(
-            data,
-            self.columns,
-            len(self.labels),
-            self.masks,
-            self.settings,
-            workers,
-            self.potentials,
-            held_out,
-        )
-        try:
-            return replace(self, potentials=booster.boost(rounds, callback))
-        except KeyboardInterrupt as interrupt:
-            raise TrainingInterrupted(replace(self, potentials=booster.potentials)) from interrupt
+        """This model after boosting on `data` until it has `rounds` rounds."""
+        return self.trainer(data, workers, held_out).train(rounds, callback)
+
+    def with_labels(self, labels: list[str]) -> CRF:
+        return add_labels(self, labels)
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
@@ -169,31 +154,61 @@ def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Seque
     return CRF(settings, labels, columns, masks, potentials)
 
 
-class Predictor:
-    """A model and the threads that apply it. predictor: "viterbi" or "marginal"."""
+class CRFTrainer(Trainer):
+    """Boosts a CRF."""
 
-    def __init__(self, crf: CRF, workers: Workers, predictor: str | None = None) -> None:
-        self.crf = crf
-        self.workers = workers
-        self.predictor = predictor or crf.settings.predictor
-        self.chain = crf.chain
+    def __init__(
+        self, crf: CRF, data: Sequences, workers: Workers, held_out: Sequences | None
+    ) -> None:
+        self._crf = crf
+        self._booster = Booster(
+            data,
+            crf.columns,
+            len(crf.labels),
+            crf.masks,
+            crf.settings,
+            workers,
+            crf.potentials,
+            held_out,
+        )
+        self.data = self._booster.train.data
+        self.n_annotated = self._booster.n_annotated
 
-    def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
-        return self.crf.scorer.score(data, self.workers)
+    @property
+    def model(self) -> CRF:
+        return replace(self._crf, potentials=self._booster.potentials)
 
-    def labels(self, data: Sequences) -> npt.NDArray[np.int32]:
-        return predict_labels(self.scores(data), data, self.chain, self.predictor, self.workers)
+    @property
+    def log_likelihood(self) -> float:
+        return self._booster.log_likelihood
 
-    def marginals(self, data: Sequences) -> npt.NDArray[np.float64]:
-        return predict_marginals(self.scores(data), data, self.chain, self.workers)
+    def train(self, rounds: int, callback: Callback | None = None) -> CRF:
+        return replace(self._crf, potentials=self._booster.boost(rounds, callback))
 
-    def nbest(
-        self, data: Sequences, n: int
-    ) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]]:
-        """Of each sequence: label sequences (m, length) and their log probabilities (m,)."""
-        scores = self.scores(data)
-        bounds = zip(data.offsets[:-1], data.offsets[1:], strict=True)
-        return self.workers.map(lambda b: nbest(scores[b[0] : b[1]], self.chain, n), list(bounds))
+
+@dataclass(frozen=True)
+class CRFRecipe(Recipe):
+    """A boosted CRF with these settings."""
+
+    settings: Settings
+
+    def changed(self, **settings: Any) -> CRFRecipe:
+        return CRFRecipe(replace(self.settings, **settings))
+
+    def new(self, labels: list[str], columns: Columns, data: Sequences) -> CRF:
+        return new_crf(self.settings, labels, columns, data)
+
+    def continued(self, model: SequenceModel) -> CRF:
+        """What the model is stays as it is: its family, its order, its constraints."""
+        if not isinstance(model, CRF):
+            raise ValueError(
+                "treecrf: only a boosted CRF can be boosted further; train a new model"
+            )
+        was = model.settings
+        settings = replace(
+            self.settings, family=was.family, order=was.order, constraints=was.constraints
+        )
+        return replace(model, settings=settings.resolved(len(model.labels)))
 
 
 def _sparse_state(weights: LinearWeights) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ from spacy_treecrf.engine.grower import Tree
 from spacy_treecrf.engine.linear import LinearWeights
 from spacy_treecrf.engine.potentials import Potentials
 from spacy_treecrf.engine.splitting import CONTEXT, LEAF
-from spacy_treecrf.models.crf import CRF
+
+if TYPE_CHECKING:
+    from spacy_treecrf.models.crf import CRF
 
 # Score of a label that no round has seen: about one in four hundred where all else is equal, so
 # that it takes hardly anything from the old labels before it is learned.

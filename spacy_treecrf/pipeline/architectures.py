@@ -6,7 +6,7 @@ from typing import Any
 from spacy.util import registry
 from thinc.api import Model
 
-from spacy_treecrf.pipeline.shim import CRFShim
+from spacy_treecrf.pipeline.shim import ModelShim
 
 
 def boosted_crf(
@@ -44,6 +44,7 @@ def boosted_crf(
     """
     # numba comes with it: not when spaCy imports this module, through the entry point, for others
     from spacy_treecrf.engine.settings import Settings
+    from spacy_treecrf.models.crf import CRFRecipe
 
     settings = Settings(
         family=family,
@@ -73,11 +74,14 @@ def boosted_crf(
         threads=threads,
         seed=seed,
     )
-    shim = CRFShim(settings, constraints_of_task=constraints is None)
-    return Model("boosted_crf", _forward, shims=[shim])
+    return _wrapped("boosted_crf", CRFRecipe(settings), constraints_of_task=constraints is None)
 
 
 registry.architectures("spacy_treecrf.BoostedCRF.v1", func=boosted_crf)
+
+
+def _wrapped(name: str, recipe: Any, constraints_of_task: bool) -> Model[Any, Any]:
+    return Model(name, _forward, shims=[ModelShim(recipe, constraints_of_task)])
 
 
 def _forward(model: Model[Any, Any], sequences: Any, is_train: bool) -> tuple[Any, Any]:

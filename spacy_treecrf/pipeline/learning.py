@@ -1,4 +1,4 @@
-"""Training through spaCy: examples come in batches, rounds are boosted on each batch.
+"""Training through spaCy: examples come in batches, rounds are trained on each batch.
 
 A batch that comes again (the whole corpus in every step) keeps its encoded rows and its scores,
 so that a step costs what its rounds cost.
@@ -7,7 +7,7 @@ so that a step costs what its rounds cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,14 +17,13 @@ import numpy.typing as npt
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_treecrf.engine.boosting import Booster
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.features.extractor import FeatureExtractor
-from spacy_treecrf.models.crf import CRF, new_crf
+from spacy_treecrf.models.model import SequenceModel, Trainer
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
-from spacy_treecrf.pipeline.shim import CRFShim
+from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.tasks.biluo import Label, spans_of, without_cut_spans
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
 
@@ -49,10 +48,10 @@ def _words_of(example: Example) -> int:
 
 
 class Learner:
-    """Boosts the model of a shim on examples."""
+    """Trains the model of a shim on examples."""
 
     def __init__(
-        self, shim: CRFShim, features: FeatureExtractor, task: Task, sequence: str
+        self, shim: ModelShim, features: FeatureExtractor, task: Task, sequence: str
     ) -> None:
         self.shim = shim
         self.features = features
@@ -68,10 +67,10 @@ class Learner:
         self._encoded_columns: Columns | None = None
         self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
         self._pending: list[tuple[Identity, Example]] = []
-        self._booster: Booster | None = None
-        self._booster_key: list[Identity] = []
-        self._booster_offsets = np.zeros(0, np.int64)
-        self._booster_crf: CRF | None = None
+        self._trainer: Trainer | None = None
+        self._trainer_key: list[Identity] = []
+        self._trainer_offsets = np.zeros(0, np.int64)
+        self._trainer_model: SequenceModel | None = None
 
     def __reduce__(self) -> tuple[type[Learner], tuple[Any, ...]]:
         """A copy, as for another process, begins without what is kept between steps."""
@@ -92,39 +91,36 @@ class Learner:
         self._pending += [(self._identity(example), example) for example in examples]
         # Epochs shuffle their examples; in one order, they are the same batch.
         self._pending.sort(key=lambda item: item[0])
-        booster = self._prepare()
+        trainer = self._prepare()
         loss, n_tokens = before = self._counted
-        if booster is not None:
-            n_tokens = booster.n_annotated
-            loss = -booster.log_likelihood * n_tokens
+        if trainer is not None:
+            n_tokens = trainer.n_annotated
+            loss = -trainer.log_likelihood * n_tokens
         self._counted = loss, n_tokens
         self._workers.close()  # threads do not survive the fork of nlp.pipe(n_process=2)
         return (loss - before[0]) / max(1, n_tokens - before[1])
 
     def step(self, rounds: int) -> None:
-        """Boost so many rounds on the examples added since the last step."""
-        if self.shim.crf is not self._booster_crf:  # replaced since the examples were added
+        """Train so many rounds on the examples added since the last step."""
+        if self.shim.learned is not self._trainer_model:  # replaced since the examples were added
             self._prepare()
-        booster = self._booster if self._pending else None
+        trainer = self._trainer if self._pending else None
         self._pending.clear()
         self._counted = (0.0, 0)
-        if booster is None:
+        if trainer is None:
             return
-        goal = booster.potentials.rounds + rounds
+        goal = trainer.model.rounds + rounds
         if self.shim.settings.rounds is not None:
             goal = min(goal, self.shim.settings.rounds)
         done = False
         try:
-            booster.boost(goal)
+            trainer.train(goal)
             done = True
         finally:  # also on Ctrl-C: the rounds that were finished stay
             self._workers.close()
-            crf = replace(
-                self.shim.trained, settings=booster.settings, potentials=booster.potentials
-            )
-            self.shim.crf = self._booster_crf = crf
+            self.shim.learned = self._trainer_model = trainer.model
             if not done:
-                self._booster = None
+                self._trainer = None
 
     def gold(self, examples: Sequence[Example], sequence: str | None = None) -> list[list[Label]]:
         """Labels of the examples' tokens; None where nothing, or nothing learnable, is known."""
@@ -143,9 +139,9 @@ class Learner:
         return np.array([ids.get(y, UNKNOWN_LABEL) for labels in gold for y in labels], np.int32)
 
     def _fit(self, docs: Sequence[Doc], examples: Sequence[Example], sequence: str) -> None:
-        settings = self.shim.settings
+        recipe, settings = self.shim.recipe, self.shim.settings
         if self.shim.constraints_of_task and settings.order:
-            settings = replace(settings, constraints=self.task.constraints)
+            recipe = recipe.changed(constraints=self.task.constraints)
         gold = self.gold(examples, sequence)
         predicted = [example.predicted for example in examples]
         has_spans = self.task.constraints == "biluo"
@@ -162,33 +158,37 @@ class Learner:
             labels=ids,
             weights=np.ones(len(ids), np.float32),
         )
-        self.shim.crf = new_crf(settings, self.shim.labels, columns, labels_only)
+        self.shim.learned = recipe.new(self.shim.labels, columns, labels_only)
         self._fitted = (len(ids), len(offsets) - 1)
 
-    def _prepare(self) -> Booster | None:
-        """The booster of the pending examples; None if none of them is annotated."""
+    def _prepare(self) -> Trainer | None:
+        """The trainer of the pending examples; None if none of them is annotated."""
         if not self._pending:
             return None
         key = [identity for identity, _ in self._pending]
         examples = [example for _, example in self._pending]
         offsets = cut([example.predicted for example in examples], self.sequence)
         self._fit_again(examples, offsets)
-        known = self._booster is not None and key == self._booster_key
-        known = known and self.shim.crf is self._booster_crf
-        known = known and np.array_equal(offsets, self._booster_offsets)
+        known = self._trainer is not None and key == self._trainer_key
+        known = known and self.shim.learned is self._trainer_model
+        known = known and np.array_equal(offsets, self._trainer_offsets)
         if known and not self.features.reads_annotations:
-            return self._booster
+            return self._trainer
         data = self._rows(examples)
-        if known and data is not None and self._booster is not None:
-            train = self._booster.train.data
-            if np.array_equal(train.codes, data.codes) and np.array_equal(
-                train.numeric, data.numeric
+        if known and data is not None and self._trainer is not None:
+            before = self._trainer.data
+            if np.array_equal(before.codes, data.codes) and np.array_equal(
+                before.numeric, data.numeric
             ):
-                return self._booster
-        self._booster_key, self._booster_offsets = key, offsets
-        self._booster_crf = self.shim.crf
-        self._booster = None if data is None else self._new_booster(data)
-        return self._booster
+                return self._trainer
+        self._trainer_key, self._trainer_offsets = key, offsets
+        self._trainer_model = self.shim.learned
+        self._trainer = None
+        if data is not None:
+            # settings may have changed since the model began
+            model = self.shim.recipe.continued(self.shim.trained)
+            self._trainer = model.trainer(data, self._workers)
+        return self._trainer
 
     def _identity(self, example: Example) -> Identity:
         """Tells examples apart, and an example from itself after its annotation was corrected.
@@ -203,7 +203,7 @@ class Learner:
 
     def _fit_again(self, examples: Sequence[Example], offsets: npt.NDArray[np.int64]) -> None:
         """Before the first round: fit the columns on a batch that tells more than `begin` saw."""
-        if self._fitted is None or self.shim.trained.potentials.rounds:
+        if self._fitted is None or self.shim.trained.rounds:
             return
         size = (int(offsets[-1]), len(offsets) - 1)
         seen_again = self._provisional and size[0] == self._fitted[0]
@@ -213,28 +213,8 @@ class Learner:
             # A pipe that learns at the same time has written next to nothing yet.
             known_better = len(before.columns.counts) > len(self.shim.trained.columns.counts)
             if seen_again and known_better:
-                self.shim.crf = before
+                self.shim.learned = before
             self._provisional = False
-
-    def _new_booster(self, data: Sequences) -> Booster:
-        """Settings may have changed since the model began, but not what the model is."""
-        crf = self.shim.trained
-        settings = replace(
-            self.shim.settings,
-            family=crf.settings.family,
-            order=crf.settings.order,
-            constraints=crf.settings.constraints,
-            rounds=crf.settings.rounds,
-        )
-        return Booster(
-            data,
-            crf.columns,
-            len(crf.labels),
-            crf.masks,
-            settings,
-            self._workers,
-            crf.potentials,
-        )
 
     def _rows(self, examples: Sequence[Example]) -> Sequences | None:
         """The sequences of the examples that hold at least one known label."""

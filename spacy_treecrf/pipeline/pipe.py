@@ -23,7 +23,7 @@ from spacy_treecrf.pipeline.confidence import (
 )
 from spacy_treecrf.pipeline.label_names import names_of, sequence_labels
 from spacy_treecrf.pipeline.sequencing import check_mode, cut, starts_of
-from spacy_treecrf.pipeline.shim import CRFShim
+from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.tasks.biluo import (
     OUTSIDE,
     spans_of,
@@ -99,8 +99,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             register_extensions()
 
     @property
-    def shim(self) -> CRFShim:
-        return cast(CRFShim, self.model.shims[0])
+    def shim(self) -> ModelShim:
+        return cast(ModelShim, self.model.shims[0])
 
     # -- labels
 
@@ -144,7 +144,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             labels = sorted(found)
         for label in labels:
             _check_label(label)
-        self.shim.crf = None
+        self.shim.learned = None
         for label in labels:
             self.add_label(label)
         if not self.labels:
@@ -203,14 +203,14 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
         docs = list(docs)
         data = self._encode(docs)
-        crf, names = self.shim.trained, self.shim.labels
+        model, names = self.shim.trained, self.shim.labels
         scores = self.model.predict(data)
         self._keep_presets(docs, scores)
         predictor = self.shim.settings.predictor
         with Workers(self.shim.settings.threads) as workers:
-            ids = predict_labels(scores, data, crf.chain, predictor, workers)
+            ids = predict_labels(scores, data, model.chain, predictor, workers)
         labels = [names[i] for i in ids.tolist()]
-        exact = crf.settings.constraints == "biluo" and predictor == "viterbi"
+        exact = model.settings.constraints == "biluo" and predictor == "viterbi"
         if self.task.constraints == "biluo" and not exact:
             labels = well_formed(labels, data.offsets.tolist())
             ids = self.learner.label_ids([labels])
@@ -264,7 +264,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         Of a doc of several sequences: the best combinations of their labellings.
         """
         from spacy_treecrf.engine.threads import Workers
-        from spacy_treecrf.models.crf import Predictor
+        from spacy_treecrf.models.model import Predictor
         from spacy_treecrf.pipeline.combining import best_combinations
 
         if n < 1:

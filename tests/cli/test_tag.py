@@ -135,7 +135,7 @@ def test_models_of_the_estimator_are_refused_with_the_reason(tmp_path: Path) -> 
     assert isinstance(model, BoostedCRF)
     model.save(tmp_path / "own.treecrf")
     said = refused("tag", tmp_path / "own.treecrf", "-")
-    assert "was saved by BoostedCRF.save" in said
+    assert "was saved by an estimator" in said
 
 
 def test_as_a_process_from_standard_input(shared: Path) -> None:

@@ -11,7 +11,8 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models import storage
-from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+from spacy_treecrf.models.crf import CRF, new_crf
+from spacy_treecrf.models.model import Predictor
 from tests.engine.training_data import Training
 
 ONE = Workers(1)

@@ -18,7 +18,8 @@ from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.splitting import LEAF
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models import storage
-from spacy_treecrf.models.crf import CRF, Predictor
+from spacy_treecrf.models.crf import CRF
+from spacy_treecrf.models.model import Predictor
 from tests.engine.enumeration import enumerate_paths
 from tests.engine.naive_grower import grow_naively
 from tests.engine.small_models import (

@@ -56,7 +56,7 @@ def test_likelihood_and_probabilities_are_the_model_s(weak: ColumnModel, tmp_pat
     path = write_columns(tmp_path / "one.conll", [tiny_rows(1, seed=5)[0][:3]])
     judged = judged_by(weak, path)
     estimator = BoostedCRF(threads=1)
-    estimator.crf_ = weak.crf
+    estimator.model_ = weak.crf
     file = read_column_file(path)
     rows, labels = weak.template.split(file, need_labels=True)
     X = list(weak.template.features(rows, file.place))

@@ -19,8 +19,8 @@ def joint() -> BoostedCRF:
 
 
 def test_sizes_are_counted(joint: BoostedCRF) -> None:
-    found = inspect_crf(joint.crf_)
-    forest = joint.crf_.potentials.forest
+    found = inspect_crf(joint.model_)
+    forest = joint.model_.potentials.forest
     assert found.rounds == 6
     assert found.trees == forest.n_trees > 0
     assert found.leaves == (forest.kind == LEAF).sum()
@@ -30,8 +30,8 @@ def test_sizes_are_counted(joint: BoostedCRF) -> None:
 
 
 def test_gains_of_features_and_of_columns_sum_up_to_all_gains(joint: BoostedCRF) -> None:
-    found = inspect_crf(joint.crf_, top=10**6)
-    forest = joint.crf_.potentials.forest
+    found = inspect_crf(joint.model_, top=10**6)
+    forest = joint.model_.potentials.forest
     total = float(forest.gain[forest.kind != LEAF].sum(dtype=float))
     for uses in (found.top_features, found.top_columns):
         assert sum(use.gain for use in uses) == pytest.approx(total)
@@ -43,20 +43,20 @@ def test_gains_of_features_and_of_columns_sum_up_to_all_gains(joint: BoostedCRF)
 
 
 def test_transitions_are_in_order_and_forbidden_ones_are_counted_only(joint: BoostedCRF) -> None:
-    found = inspect_crf(joint.crf_, top=10**6)
+    found = inspect_crf(joint.model_, top=10**6)
     shown = [*found.likely_transitions, *found.unlikely_transitions]
     assert all(own.weight > 0 for own in found.likely_transitions)
     assert all(own.weight < 0 for own in found.unlikely_transitions)
     weights = [own.weight for own in found.likely_transitions]
     assert weights == sorted(weights, reverse=True)
     assert START in {own.previous for own in shown} or not shown
-    start, trans, _ = joint.crf_.masks
+    start, trans, _ = joint.model_.masks
     assert found.forbidden_transitions == np.isneginf(trans).sum() + np.isneginf(start).sum()
 
 
 def test_paths_end_in_the_leaves_of_largest_values(joint: BoostedCRF) -> None:
-    found = inspect_crf(joint.crf_, top=3)
-    forest = joint.crf_.potentials.forest
+    found = inspect_crf(joint.model_, top=3)
+    forest = joint.model_.potentials.forest
     leaves = forest.value[forest.kind == LEAF]
     assert abs(found.paths[0].value) == pytest.approx(np.abs(leaves).max())
     assert all(path.tests for path in found.paths)
@@ -68,7 +68,7 @@ def test_a_path_names_the_tests_from_the_root_to_its_leaf() -> None:
     X = [[{"word": word} for word in "xyxy"] for _ in range(10)]
     y = [["X" if item["word"] == "x" else "Y" for item in items] for items in X]
     model = new(rounds=1, linear_rounds=0, order=0, leaves=2, threads=1).fit(X, y)
-    for path in inspect_crf(model.crf_).paths:
+    for path in inspect_crf(model.model_).paths:
         (test,) = path.tests
         name = test.removeprefix("not ")
         holds = name == f"word={path.label.lower()}"
@@ -79,6 +79,6 @@ def test_numeric_tests_show_the_threshold() -> None:
     X = [[{"n": float(i)} for i in (1, 2, 8, 9)] for _ in range(10)]
     y = [["low", "low", "high", "high"]] * 10
     model = new(rounds=1, linear_rounds=0, order=0, leaves=2, threads=1).fit(X, y)
-    tests = {test for path in inspect_crf(model.crf_).paths for test in path.tests}
+    tests = {test for path in inspect_crf(model.model_).paths for test in path.tests}
     assert tests <= {"n > 5", "n <= 5 or missing"}
     assert tests

@@ -10,7 +10,8 @@ import pytest
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models import storage
-from spacy_treecrf.models.crf import CRF, Predictor, new_crf
+from spacy_treecrf.models.crf import CRF, new_crf
+from spacy_treecrf.models.model import Predictor
 from tests.engine.training_data import random_training
 
 ONE = Workers(1)
@@ -27,7 +28,7 @@ def test_a_model_that_has_learned_nothing_finds_all_labels_equally_likely(family
     training = random_training(1)
     predictor = Predictor(new_model(training, family=family, order=order), ONE)
     np.testing.assert_allclose(predictor.marginals(training.data), 1.0 / 3.0, rtol=1e-6)
-    assert predictor.crf.potentials.rounds == 0
+    assert predictor.model.potentials.rounds == 0
 
 
 @pytest.mark.parametrize(("family", "order"), FAMILIES)

@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.training.loop import train_while_improving
 
 from spacy_treecrf.engine.boosting import Booster
-from spacy_treecrf.pipeline import learning
+from spacy_treecrf.models import crf
 from tests.pipeline.tiny_pipes import (
     CORPUS,
     corpus,
@@ -111,10 +111,10 @@ def test_spacys_training_loop_freezes_annotates_and_accumulates() -> None:
         before_update=None,
     )
     steps = [info for _, info, _ in loop]
-    assert pipe_of(nlp, "names").shim.trained.potentials.rounds == 5 * len(steps)
+    assert pipe_of(nlp, "names").shim.trained.rounds == 5 * len(steps)
     assert steps[-1]["score"] == 1.0
     assert "tag[0]=N" in feature_names(nlp, "names")
-    assert pipe_of(nlp, "tags").shim.trained.potentials.rounds == 20
+    assert pipe_of(nlp, "tags").shim.trained.rounds == 20
 
 
 def test_annotation_that_changes_between_steps_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_annotation_that_changes_between_steps_is_seen(monkeypatch: pytest.Monke
             super().__init__(*args)
             made.append(self)
 
-    monkeypatch.setattr(learning, "Booster", Counted)
+    monkeypatch.setattr(crf, "Booster", Counted)
     nlp = new_nlp(features=TAG_FEATURES, sequence="doc")
     scribe: Any = nlp.add_pipe("tiny_scribe", first=True)
     examples = corpus(nlp)

@@ -236,7 +236,7 @@ def test_training_shows_losses_and_scores_and_saves_pipelines(
         docs = DocBin().from_disk(folder / f"{data_of(name)}.dev.spacy").get_docs(nlp.vocab)
         scores = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in docs])
         assert scores[SCORE[name]] > 0.9
-    assert pipe_of(nlp).shim.trained.potentials.rounds == 9
+    assert pipe_of(nlp).shim.trained.rounds == 9
     weights = nlp.config["training"]["score_weights"]
     assert {key: weight for key, weight in weights.items() if weight} == {SCORE[name]: 1.0}
 
@@ -305,7 +305,7 @@ def test_ordinary_batches_boost_stochastically(folder: Path) -> None:
     assert [row[:2] for row in table] == [["0", "0"], ["1", "4"]]
     assert float(table[-1][-1]) > 0.8
     nlp = spacy.load(folder / "batches" / "model-last")
-    assert pipe_of(nlp).shim.trained.potentials.rounds == 8
+    assert pipe_of(nlp).shim.trained.rounds == 8
 
 
 def test_frozen_pipe_feeds_a_trained_one(folder: Path, outputs: dict[str, str]) -> None:
@@ -386,7 +386,7 @@ def test_interrupted_training_can_be_resumed(folder: Path) -> None:
     assert process.returncode != 0, shown + rest
     assert len(rows(shown)) == 2, shown + rest
     model = folder / "interrupted" / "model-last"
-    rounds = pipe_of(spacy.load(model)).shim.trained.potentials.rounds
+    rounds = pipe_of(spacy.load(model)).shim.trained.rounds
     assert rounds >= 120
 
     config = changed_config(
@@ -397,7 +397,7 @@ def test_interrupted_training_can_be_resumed(folder: Path) -> None:
     losses = [float(row[2]) for row in resumed]
     assert losses[1] <= losses[0] < 0.1 < float(rows(shown)[0][2])
     nlp = spacy.load(folder / "resumed" / "model-last")
-    assert pipe_of(nlp).shim.trained.potentials.rounds == rounds + 120
+    assert pipe_of(nlp).shim.trained.rounds == rounds + 120
 
 
 USE_INSTALLED = """

@@ -35,11 +35,11 @@ def test_many_threads_may_predict_at_once() -> None:
 
 def test_a_loaded_pipe_keeps_its_features_in_small_batches(tmp_path) -> None:
     nlp = trained_nlp(steps=0)
-    n_features = len(pipe_of(nlp).shim.crf.columns.counts)
+    n_features = len(pipe_of(nlp).shim.learned.columns.counts)
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     train(loaded, corpus(loaded)[:1], 1)
-    assert len(pipe_of(loaded).shim.crf.columns.counts) == n_features
+    assert len(pipe_of(loaded).shim.learned.columns.counts) == n_features
 
 
 def test_repeated_examples_count_as_often_as_they_are_given() -> None:
@@ -47,7 +47,7 @@ def test_repeated_examples_count_as_often_as_they_are_given() -> None:
     examples = corpus(nlp)
     nlp.update([*examples, *examples[:1] * 5])
     lengths = [len(example.predicted) for example in examples]
-    assert pipe_of(nlp).learner._booster.n_annotated == sum(lengths) + 5 * lengths[0]
+    assert pipe_of(nlp).learner._trainer.n_annotated == sum(lengths) + 5 * lengths[0]
 
 
 def test_other_words_of_one_reference_are_other_examples() -> None:
@@ -55,7 +55,7 @@ def test_other_words_of_one_reference_are_other_examples() -> None:
     first = corpus(nlp)[0]
     lower = Doc(nlp.vocab, words=[token.lower_ for token in first.reference])
     nlp.update([first, Example(lower, first.reference)])
-    data = pipe_of(nlp).learner._booster.train.data
+    data = pipe_of(nlp).learner._trainer.data
     assert data.n_rows == 2 * len(lower)
     assert not np.array_equal(data.codes[: len(lower)], data.codes[len(lower) :])
 

@@ -176,11 +176,11 @@ def test_a_trained_pipe_can_be_sent_to_another_process(twin: Callable[[Any], Any
     doc = new_doc(nlp, CORPUS[0])
     own = Doc(pipe.vocab, words=[token.text for token in doc])
     np.testing.assert_array_equal(pipe.marginals(own), pipe_of(nlp).marginals(doc))
-    rounds = pipe_of(nlp).shim.trained.potentials.rounds
+    rounds = pipe_of(nlp).shim.trained.rounds
     reference = Doc(pipe.vocab, words=[token.text for token in doc], ents=["B-PERSON"] + ["O"] * 4)
     pipe.update([Example(own, reference)], sgd=nlp.create_optimizer())
-    assert pipe.shim.trained.potentials.rounds == rounds + 5
-    assert pipe_of(nlp).shim.trained.potentials.rounds == rounds
+    assert pipe.shim.trained.rounds == rounds + 5
+    assert pipe_of(nlp).shim.trained.rounds == rounds
     assert pipe.shim.features is pipe.features is not pipe_of(nlp).features
 
 

@@ -13,7 +13,7 @@ from spacy.training import Example
 from spacy.util import minibatch, registry
 
 from spacy_treecrf.engine.boosting import Booster
-from spacy_treecrf.pipeline import learning
+from spacy_treecrf.models import crf
 from tests.pipeline.tiny_pipes import (
     CORPUS,
     TASKS,
@@ -47,7 +47,7 @@ def model_bytes(nlp: Language) -> bytes:
 
 
 def rounds_of(nlp: Language) -> int:
-    return pipe_of(nlp).shim.trained.potentials.rounds
+    return pipe_of(nlp).shim.trained.rounds
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def boosters(monkeypatch: pytest.MonkeyPatch) -> list[Booster]:
             super().__init__(*args)
             made.append(self)
 
-    monkeypatch.setattr(learning, "Booster", Counted)
+    monkeypatch.setattr(crf, "Booster", Counted)
     return made
 
 

@@ -1,0 +1,305 @@
+"""Estimators with the calls of scikit-learn and sklearn-crfsuite: feature dicts in, labels out."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting import Callback
+from spacy_treecrf.engine.columns import Columns, fit_columns
+from spacy_treecrf.engine.constraints import first_forbidden
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.estimators.checking import (
+    FeatureSequences,
+    LabelSequences,
+    checked,
+    distinct_labels,
+    label_ids,
+    row_weights,
+    sequence_weights,
+)
+from spacy_treecrf.estimators.progress import Progress
+from spacy_treecrf.models import storage
+from spacy_treecrf.models.files import model_from_state
+from spacy_treecrf.models.model import Predictor, Recipe, SequenceModel, TrainingInterrupted
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Raised when a model is used before `fit`; the same bases as scikit-learn's."""
+
+
+class Predictions(list[list[Any]]):
+    """A list of sequences; numpy sees one object for each, also where all have one length."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        array = np.empty(len(self), dtype=object)
+        for i, sequence in enumerate(self):
+            array[i] = sequence
+        return array
+
+
+class SequenceEstimator(ABC):
+    """What all estimators have in common; each one names its parameters and makes its recipe."""
+
+    _model_type: ClassVar[type[SequenceModel]]  # what `load` accepts
+    model_: SequenceModel
+    warm_start: bool
+    verbose: bool
+    callback: Callback | None
+
+    @abstractmethod
+    def _recipe(self) -> Recipe:
+        """The parameters, checked."""
+
+    @classmethod
+    @abstractmethod
+    def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:
+        """The parameters that made a model."""
+
+    def _continued(self, model: SequenceModel) -> SequenceModel:
+        """A model to go on with, under the parameters of now."""
+        return self._recipe().continued(model)
+
+    def fit(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        X_dev: FeatureSequences | None = None,
+        y_dev: LabelSequences | None = None,
+        sample_weight: Sequence[float] | None = None,
+    ) -> Self:
+        """Learn from sequences; with a held-out part, stop early and keep the best round.
+
+        sample_weight: one weight for each sequence. Ctrl-C keeps the rounds that are done: save
+        the model, or go on with warm_start=True.
+        """
+        recipe = self._recipe()
+        if y is None:
+            raise ValueError("treecrf: fit requires y to be passed, but the target y is None")
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("treecrf: pass both X_dev and y_dev, or neither")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"treecrf: callback is {self.callback!r}; use a function, or None")
+        X, y = checked(X, y, "X", "y")
+        started = getattr(self, "model_", None) if self.warm_start else None
+        if started is None:
+            labels = distinct_labels(y)
+            columns, offsets, codes, numeric = fit_columns(
+                X, min_count=recipe.settings.min_count, max_bins=recipe.settings.max_bins
+            )
+        else:
+            labels, columns = started.labels, started.columns
+            offsets, codes, numeric = columns.encode(X)
+        ids = {label: i for i, label in enumerate(labels)}
+        weights = row_weights(offsets, sample_weight)
+        data = Sequences(offsets, codes, numeric, label_ids(y, ids, "y"), weights)
+        if started is None:
+            model = recipe.new(labels, columns, data)
+            _refuse_forbidden(model, data)
+        else:
+            model = self._continued(started)
+        held_out = None
+        if X_dev is not None and y_dev is not None:
+            held_out = _encode_held_out(X_dev, y_dev, columns, ids)
+        rounds = model.settings.rounds
+        assert rounds is not None  # a model's are decided
+        with (
+            Workers(recipe.settings.threads) as workers,
+            Progress(self.callback, rounds, self.verbose) as progress,
+        ):
+            trainer = model.trainer(data, workers, held_out)
+            try:
+                self.model_ = trainer.train(rounds, progress)
+            except KeyboardInterrupt as interrupt:
+                self.model_ = trainer.model
+                raise TrainingInterrupted(trainer.model) from interrupt
+        return self
+
+    def predict(self, X: FeatureSequences) -> list[list[str]]:
+        """The label sequences of X."""
+        data = self._encode(X)
+        names = np.array(self.model_.labels, dtype=object)
+        with self._workers() as workers:
+            labels = Predictor(self.model_, workers, self._recipe().settings.predictor).labels(data)
+        return _cut(names[labels].tolist(), data.offsets)
+
+    def predict_single(self, x: Sequence[Any]) -> list[str]:
+        """The labels of one sequence."""
+        return self.predict([x])[0]
+
+    def predict_marginals(self, X: FeatureSequences) -> list[list[dict[str, float]]]:
+        """P(label) at every position, as a dict from labels to probabilities."""
+        data = self._encode(X)
+        labels = self.model_.labels
+        with self._workers() as workers:
+            marginals = Predictor(self.model_, workers).marginals(data)
+        rows = [dict(zip(labels, row, strict=True)) for row in marginals.tolist()]
+        return _cut(rows, data.offsets)
+
+    def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[str, float]]:
+        """P(label) at every position of one sequence."""
+        return self.predict_marginals([x])[0]
+
+    def predict_nbest(self, X: FeatureSequences, n: int = 5) -> list[list[tuple[list[str], float]]]:
+        """The n most probable label sequences of each sequence, with their probabilities."""
+        if not isinstance(n, (int, np.integer)) or n < 1:
+            raise ValueError(f"treecrf: predict_nbest got n={n!r}; use an integer of at least 1")
+        data = self._encode(X)
+        labels = self.model_.labels
+        with self._workers() as workers:
+            best = Predictor(self.model_, workers).nbest(data, int(n))
+        return [
+            [
+                ([labels[i] for i in path], float(np.exp(log_p)))
+                for path, log_p in zip(paths, log_ps, strict=True)
+            ]
+            for paths, log_ps in best
+        ]
+
+    def score(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        sample_weight: Sequence[float] | None = None,
+    ) -> float:
+        """Share of annotated positions that get their label; one unseen in training is wrong."""
+        X, y = checked(X, y, "X", "y")
+        weights = np.ones(len(y))
+        if sample_weight is not None:
+            weights = sequence_weights(sample_weight, len(y)).astype(float)
+        right = total = 0.0
+        for predicted, gold, weight in zip(self.predict(X), y, weights, strict=True):
+            known = [(p, g) for p, g in zip(predicted, gold, strict=True) if g is not None]
+            right += weight * sum(p == g for p, g in known)
+            total += weight * len(known)
+        return float(right / total) if total else float("nan")
+
+    @property
+    def classes_(self) -> list[str]:
+        return list(self._fitted().labels)
+
+    @property
+    def rounds_(self) -> int:
+        """Rounds in the model; fewer than `rounds` after early stopping."""
+        return self._fitted().rounds
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file."""
+        storage.save(path, self._fitted().to_state())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model; a damaged or foreign file is refused with a ValueError."""
+        model = model_from_state(storage.read(path))
+        if not isinstance(model, cls._model_type):
+            raise ValueError(
+                f"treecrf: the model file {os.fspath(path)!r} holds a {type(model).__name__}, not "
+                f"what {cls.__name__} learns; load it with the estimator that saved it"
+            )
+        estimator = cls(**cls._parameters_of(model))
+        estimator.model_ = model
+        return estimator
+
+    @classmethod
+    def _parameters(cls) -> dict[str, Any]:
+        found = dict(signature(cls.__init__).parameters)
+        del found["self"]
+        return found
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        for name, value in params.items():
+            if name not in self._parameters():
+                known = ", ".join(self._parameters())
+                raise ValueError(
+                    f"treecrf: unknown parameter {name!r}; {type(self).__name__} has {known}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = {
+            name: getattr(self, name)
+            for name, parameter in self._parameters().items()
+            if getattr(self, name) is not parameter.default
+            and getattr(self, name) != parameter.default
+        }
+        shown = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+        return f"{type(self).__name__}({shown})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            # Not "classifier": scikit-learn would stratify folds by label, and each y is many.
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            input_tags=InputTags(two_d_array=False, dict=True),
+            no_validation=True,
+        )
+
+    def _fitted(self) -> SequenceModel:
+        model: SequenceModel | None = getattr(self, "model_", None)
+        if model is None:
+            # scikit-learn's own checks and tools expect its class; never import it for that.
+            sklearn = sys.modules.get("sklearn.exceptions")
+            error = sklearn.NotFittedError if sklearn else NotFittedError
+            raise error(f"treecrf: this {type(self).__name__} is not fitted yet; call fit or load")
+        return model
+
+    def _workers(self) -> Workers:
+        return Workers(self._recipe().settings.threads)
+
+    def _encode(self, X: FeatureSequences) -> Sequences:
+        offsets, codes, numeric = self._fitted().columns.encode(X)
+        labels = np.full(offsets[-1], UNKNOWN_LABEL, np.int32)
+        return Sequences(offsets, codes, numeric, labels, row_weights(offsets, None))
+
+
+def _encode_held_out(
+    X: FeatureSequences, y: LabelSequences, columns: Columns, ids: dict[str, int]
+) -> Sequences:
+    X, y = checked(X, y, "X_dev", "y_dev")
+    offsets, codes, numeric = columns.encode(X, name="X_dev")
+    # A label that training never saw cannot be scored: such positions do not count.
+    labels = label_ids(y, ids, "y_dev", unseen=UNKNOWN_LABEL)
+    if np.all(labels == UNKNOWN_LABEL):
+        raise ValueError(
+            "treecrf: y_dev holds no label that occurs in y; held-out data must be annotated with "
+            "the labels of the training data"
+        )
+    return Sequences(offsets, codes, numeric, labels, row_weights(offsets, None))
+
+
+def _refuse_forbidden(model: SequenceModel, data: Sequences) -> None:
+    chain = model.chain
+    row = first_forbidden(data.labels, data.offsets, (chain.start, chain.trans, chain.end))
+    if row is not None:
+        s = int(np.searchsorted(data.offsets, row, side="right")) - 1
+        t = row - int(data.offsets[s])
+        raise ValueError(
+            f"treecrf: y[{s}][{t}] is {model.labels[data.labels[row]]!r}, which "
+            f"constraints={model.settings.constraints!r} do not allow at this place; correct the "
+            "labels, or use constraints='observed' or 'none'"
+        )
+
+
+def _cut(rows: list[Any], offsets: npt.NDArray[np.int64]) -> Predictions:
+    return Predictions(rows[a:b] for a, b in itertools.pairwise(offsets))

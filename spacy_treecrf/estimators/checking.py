@@ -1,0 +1,112 @@
+"""What users pass to estimators, checked and turned into arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
+
+FeatureSequences = Sequence[Sequence[Any]]
+LabelSequences = Sequence[Sequence["str | None"]]
+
+
+def checked(
+    X: FeatureSequences, y: LabelSequences, x_name: str, y_name: str
+) -> tuple[FeatureSequences, LabelSequences]:
+    """X and y as lists whose sequences have the same lengths."""
+    for value, name in ((X, x_name), (y, y_name)):
+        scalar = getattr(value, "shape", None) == ()  # an array without dimensions
+        if isinstance(value, (str, bytes, dict)) or scalar or not hasattr(value, "__iter__"):
+            raise ValueError(
+                f"treecrf: {name} is a {type(value).__name__}; use a list of sequences"
+            )
+    X, y = list(X), list(y)
+    if len(X) != len(y):
+        raise ValueError(
+            f"treecrf: {x_name} holds {len(X)} sequences, {y_name} holds {len(y)}; "
+            "each sequence needs one sequence of labels"
+        )
+    if not X:
+        raise ValueError(f"treecrf: {x_name} holds no sequences; pass at least one")
+    for s, (items, labels) in enumerate(zip(X, y, strict=True)):
+        for sequence, name in ((items, x_name), (labels, y_name)):
+            if isinstance(sequence, (str, bytes, dict)) or not hasattr(sequence, "__len__"):
+                raise ValueError(
+                    f"treecrf: {name}[{s}] is a {type(sequence).__name__}; use a list, one entry "
+                    "for each position"
+                )
+        if len(items) != len(labels):
+            raise ValueError(
+                f"treecrf: {x_name}[{s}] has {len(items)} positions, {y_name}[{s}] has "
+                f"{len(labels)} labels"
+            )
+        if len(items) == 0:
+            raise ValueError(f"treecrf: {x_name}[{s}] is an empty sequence; leave it out")
+    _check_label_types(y, y_name)
+    return X, y
+
+
+def distinct_labels(y: LabelSequences) -> list[str]:
+    """The labels in sorted order."""
+    seen: set[str] = set()
+    for labels in y:
+        seen.update(label for label in labels if label is not None)
+    if not seen:
+        raise ValueError("treecrf: y holds no label at all; annotate at least one position")
+    return sorted(str(label) for label in seen)
+
+
+def _check_label_types(y: LabelSequences, name: str) -> None:
+    for s, labels in enumerate(y):
+        for t, label in enumerate(labels):
+            if label is not None and not isinstance(label, str):
+                raise ValueError(
+                    f"treecrf: {name}[{s}][{t}] is {label!r}, a {type(label).__name__}; labels "
+                    "are strings, or None where a position is not annotated"
+                )
+
+
+def label_ids(
+    y: LabelSequences, ids: dict[str, int], name: str, unseen: int | None = None
+) -> npt.NDArray[np.int32]:
+    known: dict[Any, int] = {None: UNKNOWN_LABEL, **ids}
+    flat = [known.get(label, unseen) for labels in y for label in labels]
+    if None in flat:
+        s, t = next(
+            (s, t)
+            for s, labels in enumerate(y)
+            for t, label in enumerate(labels)
+            if label not in known
+        )
+        raise ValueError(
+            f"treecrf: {name}[{s}][{t}] is {y[s][t]!r}, a label that the model does not have; "
+            "fit a new one with warm_start=False"
+        )
+    return np.array(flat, np.int32)
+
+
+def row_weights(
+    offsets: npt.NDArray[np.int64], weights: Sequence[float] | None
+) -> npt.NDArray[np.float32]:
+    """Weights of sequences spread over their rows."""
+    n_sequences = len(offsets) - 1
+    if weights is None:
+        return np.ones(int(offsets[-1]), np.float32)
+    array = sequence_weights(weights, n_sequences)
+    if not array.any():
+        raise ValueError("treecrf: every sample_weight is zero; give some sequence a weight")
+    return np.repeat(array, np.diff(offsets))
+
+
+def sequence_weights(weights: Sequence[float], n_sequences: int) -> npt.NDArray[np.float32]:
+    array = np.asarray(weights, np.float32)
+    if array.shape != (n_sequences,) or not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise ValueError(
+            f"treecrf: sample_weight must hold one number of at least 0 for each of the "
+            f"{n_sequences} sequences"
+        )
+    return array

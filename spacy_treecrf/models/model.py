@@ -1,0 +1,159 @@
+"""What every learned labeller is, whatever it learned: scores of rows, and a chain over them.
+
+Labels, marginals, n-best lists and span probabilities follow from these two, so that the
+estimators, the pipe and the command line treat all models alike.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting import Callback, predict_labels, predict_marginals
+from spacy_treecrf.engine.chain import Chain
+from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.decoding import nbest
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.threads import Workers
+
+
+class ModelSettings(Protocol):
+    """Settings that every model has; each kind of model has more."""
+
+    @property
+    def order(self) -> int: ...
+    @property
+    def rounds(self) -> int | None: ...
+    @property
+    def min_count(self) -> int: ...
+    @property
+    def max_bins(self) -> int: ...
+    @property
+    def constraints(self) -> str: ...
+    @property
+    def predictor(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+
+
+class SequenceModel(ABC):
+    """A learned model. It never changes: training makes another one.
+
+    labels: by id. columns: what its features mean.
+    """
+
+    settings: ModelSettings
+    labels: list[str]
+    columns: Columns
+
+    @property
+    @abstractmethod
+    def chain(self) -> Chain:
+        """Scores of transitions; -inf where they are forbidden."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """How many rounds it has learned."""
+
+    @abstractmethod
+    def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
+        """Of every label after every context. shape: (n_rows, n_contexts, n_labels)"""
+
+    @abstractmethod
+    def trainer(
+        self, data: Sequences, workers: Workers, held_out: Sequences | None = None
+    ) -> Trainer:
+        """Training that goes on from this model."""
+
+    @abstractmethod
+    def with_labels(self, labels: list[str]) -> SequenceModel:
+        """The same model with further labels, improbable until more rounds learn them."""
+
+    @abstractmethod
+    def to_state(self) -> dict[str, Any]:
+        """Plain values and arrays; "kind" tells which model it is."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: dict[str, Any]) -> SequenceModel:
+        """Rebuild a model; every index, shape and value is checked before a kernel can see it."""
+
+
+class Trainer(ABC):
+    """One training on one data set, round by round."""
+
+    data: Sequences
+    n_annotated: int  # rows
+
+    @property
+    @abstractmethod
+    def model(self) -> SequenceModel:
+        """As far as it has learned; also after Ctrl-C."""
+
+    @property
+    @abstractmethod
+    def log_likelihood(self) -> float:
+        """Of the training data now, per annotated row."""
+
+    @abstractmethod
+    def train(self, rounds: int, callback: Callback | None = None) -> SequenceModel:
+        """Go on until `rounds` rounds are done in all; with held-out data, return the best."""
+
+
+class Recipe(ABC):
+    """How to make a model: what a config or an estimator's parameters say."""
+
+    settings: ModelSettings
+
+    @abstractmethod
+    def changed(self, **settings: Any) -> Recipe:
+        """The same with some settings of `ModelSettings` changed."""
+
+    @abstractmethod
+    def new(self, labels: list[str], columns: Columns, data: Sequences) -> SequenceModel:
+        """A model that has learned nothing yet; of `data` only the labels are looked at."""
+
+    @abstractmethod
+    def continued(self, model: SequenceModel) -> SequenceModel:
+        """A model, perhaps made by another recipe, with those settings that may still change."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C during training; `model` is what was learned until then."""
+
+    def __init__(self, model: SequenceModel) -> None:
+        super().__init__(f"after {model.rounds} rounds")
+        self.model = model
+
+
+class Predictor:
+    """A model and the threads that apply it. predictor: "viterbi" or "marginal"."""
+
+    def __init__(
+        self, model: SequenceModel, workers: Workers, predictor: str | None = None
+    ) -> None:
+        self.model = model
+        self.workers = workers
+        self.predictor = predictor or model.settings.predictor
+        self.chain = model.chain
+
+    def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
+        return self.model.scores(data, self.workers)
+
+    def labels(self, data: Sequences) -> npt.NDArray[np.int32]:
+        return predict_labels(self.scores(data), data, self.chain, self.predictor, self.workers)
+
+    def marginals(self, data: Sequences) -> npt.NDArray[np.float64]:
+        return predict_marginals(self.scores(data), data, self.chain, self.workers)
+
+    def nbest(
+        self, data: Sequences, n: int
+    ) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]]:
+        """Of each sequence: label sequences (m, length) and their log probabilities (m,)."""
+        scores = self.scores(data)
+        bounds = zip(data.offsets[:-1], data.offsets[1:], strict=True)
+        return self.workers.map(lambda b: nbest(scores[b[0] : b[1]], self.chain, n), list(bounds))
