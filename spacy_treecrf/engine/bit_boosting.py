@@ -85,6 +85,44 @@ class Inputs:
         return Inputs(data, trees, bin_values, self.n_features)
 
 
+def limits_of(settings: Settings) -> Limits:
+    """How far a tree grows."""
+    return Limits(
+        settings.leaves,
+        settings.depth,
+        settings.min_rows,
+        settings.penalty,
+        max(settings.min_gain, LEAST_GAIN),
+        settings.colsample,
+        settings.node_colsample,
+    )
+
+
+def tree_scores(forest: Forest, data: Sequences, n_features: int) -> Floats:
+    """The sum of a few trees, whatever their classes, at every row. shape: (n_rows,)"""
+    scores = np.zeros((data.n_rows, 1, 1), np.float32)
+    add_tree_scores_by_traversal(
+        data.codes,
+        data.numeric,
+        0,
+        data.n_rows,
+        np.zeros(data.n_rows, np.uint8),
+        _NO_CONTEXTS.first,
+        _NO_CONTEXTS.labels,
+        n_features,
+        forest.tree_first,
+        np.zeros(forest.n_trees, np.int32),
+        forest.kind,
+        forest.feature,
+        forest.threshold,
+        forest.left,
+        forest.right,
+        forest.value,
+        scores,
+    )
+    return scores[:, 0, 0]
+
+
 @dataclass(frozen=True)
 class Bit:
     """What is learned of one bit. Scores are the log-odds of 1."""
@@ -106,25 +144,8 @@ class _Scored:
         self.scores = np.zeros((data.n_rows, 1, 1), np.float32)
 
     def add_forest(self, forest: Forest) -> None:
-        add_tree_scores_by_traversal(
-            self.data.codes,
-            self.data.numeric,
-            0,
-            self.data.n_rows,
-            self.lags,
-            _NO_CONTEXTS.first,
-            _NO_CONTEXTS.labels,
-            self.n_features,
-            forest.tree_first,
-            forest.tree_class,
-            forest.kind,
-            forest.feature,
-            forest.threshold,
-            forest.left,
-            forest.right,
-            forest.value,
-            self.scores,
-        )
+        if forest.n_trees:
+            self.scores += tree_scores(forest, self.data, self.n_features)[:, None, None]
 
     def set_linear(self, scores: Floats) -> None:
         self.scores += (scores - self.linear)[:, None, :]
@@ -210,15 +231,6 @@ class BitBooster:
 
     def _grow(self) -> Forest:
         settings = self.settings
-        limits = Limits(
-            settings.leaves,
-            settings.depth,
-            settings.min_rows,
-            settings.penalty,
-            max(settings.min_gain, LEAST_GAIN),
-            settings.colsample,
-            settings.node_colsample,
-        )
         seed = np.uint64(mix(self.seed, np.uint64(self.rounds)))
         entries = collect(
             self._g[:, None],
@@ -229,7 +241,7 @@ class BitBooster:
             settings.subsample,
             seed,
         )
-        tree = grow_tree(self.inputs.trees, entries, limits, seed)
+        tree = grow_tree(self.inputs.trees, entries, limits_of(settings), seed)
         return grow_forest([tree], [0], 0)
 
     def _edge_step(self, rate: float) -> npt.NDArray[np.float64]:

@@ -39,6 +39,8 @@ class BoostedCRF(SequenceEstimator):
     subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
         columns drawn for each tree, for each node.
     line_search: scale every round to the best of several step lengths.
+    beam: follow only so many labels at each position, those of the largest forward mass (and in
+        training the annotated one): faster and less exact, for hundreds of labels; None: all.
     constraints: transitions that are possible at all: "none", "observed" (those in the training
         data), "bio" or "biluo".
     predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
@@ -74,6 +76,7 @@ class BoostedCRF(SequenceEstimator):
         colsample: float = 1.0,
         node_colsample: float = 1.0,
         line_search: bool = False,
+        beam: int | None = None,
         constraints: str = "none",
         predictor: str = "viterbi",
         patience: int = 10,
@@ -106,6 +109,7 @@ class BoostedCRF(SequenceEstimator):
         self.colsample = colsample
         self.node_colsample = node_colsample
         self.line_search = line_search
+        self.beam = beam
         self.constraints = constraints
         self.predictor = predictor
         self.patience = patience

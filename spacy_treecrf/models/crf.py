@@ -39,7 +39,8 @@ class CRF(SequenceModel):
 
     @property
     def chain(self) -> Chain:
-        return make_chain(self.potentials.edges, self.masks, self.settings.order)
+        settings = self.settings
+        return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -240,6 +241,7 @@ def _read_settings(fields: Fields) -> Settings:
     for name in INTEGERS:
         values[name] = fields.integer(name)
     values["rounds"] = fields.integer("rounds")
+    values["beam"] = None if fields.is_none("beam") else fields.integer("beam")
     for name in NUMBERS:
         values[name] = fields.number(name)
     for name in BOOLEANS:
