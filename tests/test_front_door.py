@@ -51,6 +51,7 @@ def test_first_command_of_the_readme_trains_and_packages_a_model(
     skipped = re.findall(r"Skipping '(\w+)-letters'", again)
     assert skipped == ["prepare", "train", "evaluate", "package"]
     assert report_of(again) == report
+    run(["bash", "-c", ". .venv/bin/activate && python -m scripts.readme --check"], checkout)
 
     found = re.search(r"^The packaged model is (\S+\.whl)\. .*\n\n  pip install \1\n", report, re.M)
     assert found

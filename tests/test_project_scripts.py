@@ -12,6 +12,7 @@ import srsly
 import typer
 
 from scripts.prepare import download, prepare, provide
+from scripts.readme import readme
 from scripts.report import labelled, lines_to_try, scores
 from spacy_treecrf.corpora import CORPORA, find_corpus
 from tests.corpora.places import folder_with
@@ -154,4 +155,33 @@ def test_corpora_without_files_need_no_project(folder: Path) -> None:
     for name, corpus in CORPORA.items():
         if not corpus.files and not corpus.needs_inputs and corpus.found():
             provide(corpus, folder / "no project.yml")
-            assert name in ("cmudict", "synthetic")
+            assert name in ("cmudict", "synthetic", "salesman")
+
+
+SHOWN = """Text.
+
+<!-- printed by: python -c "print('loss', {number})" -->
+```text
+{shown}
+```
+"""
+
+
+def test_terminal_output_in_a_text_is_what_its_command_prints(tmp_path: Path) -> None:
+    text = tmp_path / "text.md"
+    text.write_text(SHOWN.format(number=0.25, shown="something else"))
+    with pytest.raises(typer.Exit):
+        readme(text, check=True)
+    readme(text)
+    assert text.read_text() == SHOWN.format(number=0.25, shown="loss 0.25")
+    text.write_text(SHOWN.format(number=7, shown="loss 0.25"))
+    readme(text, check=True)  # numbers may differ from machine to machine
+    assert text.read_text() == SHOWN.format(number=7, shown="loss 0.25")
+
+
+def test_output_of_a_command_that_fails_is_kept(tmp_path: Path) -> None:
+    text = tmp_path / "text.md"
+    text.write_text(SHOWN.format(number="1 / 0", shown="loss 0.25"))
+    with pytest.raises(typer.Exit):
+        readme(text)
+    assert text.read_text() == SHOWN.format(number="1 / 0", shown="loss 0.25")

@@ -10,6 +10,7 @@ from spacy_treecrf.corpora.registry import (
     find_corpus,
     load_corpus,
 )
+from spacy_treecrf.corpora.salesman import Salesman
 from spacy_treecrf.corpora.synthetic import Synthetic
 from spacy_treecrf.corpora.writing import (
     FORMATS,
@@ -29,6 +30,7 @@ __all__ = [
     "CorpusFile",
     "Prepared",
     "Record",
+    "Salesman",
     "Splits",
     "Synthetic",
     "find_corpus",

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spacy_treecrf.corpora import cmudict, conll, faq, moby, nettalk, ocr, protein, synthetic
+from spacy_treecrf.corpora import (
+    cmudict,
+    conll,
+    faq,
+    moby,
+    nettalk,
+    ocr,
+    protein,
+    salesman,
+    synthetic,
+)
 from spacy_treecrf.corpora.reading import CorpusFile, corpus_file, find_file
 from spacy_treecrf.corpora.record import Record, Splits
 from spacy_treecrf.corpora.splitting import by_hash, by_size, hold_out
@@ -188,6 +198,10 @@ def _load_synthetic(request: Request, paths: list[Path]) -> Splits:
     return synthetic.synthetic_splits(request.split, request.seed)
 
 
+def _load_salesman(request: Request, paths: list[Path]) -> Splits:
+    return salesman.salesman_splits(request.seed)
+
+
 CORPORA = {
     corpus.name: corpus
     for corpus in (
@@ -314,6 +328,17 @@ CORPORA = {
             "none needed",
             "made when asked for",
             _load_synthetic,
+        ),
+        Corpus(
+            "salesman",
+            "Activities of a traveling salesman and the cities of his tour; needs no file",
+            "word",
+            {salesman.LAYER: f"ext:{salesman.LAYER}"},
+            salesman.LAYER,
+            salesman.SPLITS,
+            "none needed",
+            "made when asked for",
+            _load_salesman,
         ),
     )
 }

@@ -24,8 +24,8 @@ from spacy_treecrf.engine.linear import (
     linear_scores,
     solve_linear_round,
 )
+from spacy_treecrf.engine.potentials import ForestScorer
 from spacy_treecrf.engine.sampling import mix
-from spacy_treecrf.engine.scoring import add_tree_scores_by_traversal
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
@@ -98,29 +98,15 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def tree_scores(forest: Forest, data: Sequences, n_features: int) -> Floats:
-    """The sum of a few trees, whatever their classes, at every row. shape: (n_rows,)"""
-    scores = np.zeros((data.n_rows, 1, 1), np.float32)
-    add_tree_scores_by_traversal(
-        data.codes,
-        data.numeric,
-        0,
-        data.n_rows,
-        np.zeros(data.n_rows, np.uint8),
-        _NO_CONTEXTS.first,
-        _NO_CONTEXTS.labels,
-        n_features,
-        forest.tree_first,
-        np.zeros(forest.n_trees, np.int32),
-        forest.kind,
-        forest.feature,
-        forest.threshold,
-        forest.left,
-        forest.right,
-        forest.value,
-        scores,
-    )
-    return scores[:, 0, 0]
+def tree_scores(
+    forest: Forest, n_bits: int, n_features: int, data: Sequences, workers: Workers
+) -> Floats:
+    """What the trees add to their bits at every row. shape: (n_rows, n_bits)"""
+    scores = np.zeros((data.n_rows, 1, n_bits), np.float32)
+    contexts = list_contexts(n_bits, 0)
+    scorer = ForestScorer(forest, n_bits, n_features, data.numeric.shape[1], contexts)
+    scorer.add(data, np.zeros(data.n_rows, np.uint8), scores, workers)
+    return scores[:, 0]
 
 
 @dataclass(frozen=True)
@@ -145,7 +131,8 @@ class _Scored:
 
     def add_forest(self, forest: Forest) -> None:
         if forest.n_trees:
-            self.scores += tree_scores(forest, self.data, self.n_features)[:, None, None]
+            added = tree_scores(forest, 1, self.n_features, self.data, _ALONE)
+            self.scores += added[:, None, :]
 
     def set_linear(self, scores: Floats) -> None:
         self.scores += (scores - self.linear)[:, None, :]

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from spacy_treecrf.engine import chain as chains
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.decoding import beam_viterbi, marginal_argmax, viterbi_kernel
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
-from spacy_treecrf.engine.forest import Forest, empty_forest, grow_forest
+from spacy_treecrf.engine.forest import Forest, empty_forest, grow_forest, last_trees
 from spacy_treecrf.engine.grower import Limits, Tree, TreeInput, grow_tree
 from spacy_treecrf.engine.linear import (
     LinearProblem,
@@ -39,6 +40,7 @@ from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.unbiased import observed_weight, weigh_observed
 
 LEAST_GAIN = 1e-9  # what rounding may fake
 # A step that lowered the likelihood is halved down to this share of it, and then dropped; a line
@@ -93,13 +95,13 @@ class _Cached:
         self._add_forest(now.forest)
 
     def apply(self, update: Update) -> None:
-        self._add_forest(update.forest)
+        self._add_forest(update.scored)
         if update.linear:
             self._set_linear(self._linear_scores(update.linear))
 
     def revert(self, update: Update) -> None:
         """Take back the last update. All values lie on the grid, so nothing of it remains."""
-        self._add_forest(update.forest.scaled(-1.0))
+        self._add_forest(update.scored.scaled(-1.0))
         if update.linear:
             self._set_linear(self.previous_linear)
 
@@ -111,7 +113,16 @@ class _Cached:
         values = self.booster.columns.bin_values
         return linear_scores(self.data, weights, values, self.booster.workers)
 
+    def tree_scores(self, forest: Forest) -> npt.NDArray[np.float32]:
+        """The values of these trees alone. shape: (n_rows, n_contexts, n_labels)"""
+        scores = np.zeros_like(self.scores)
+        self._add_to(scores, forest)
+        return scores
+
     def _add_forest(self, forest: Forest) -> None:
+        self._add_to(self.scores, forest)
+
+    def _add_to(self, scores: npt.NDArray[np.float32], forest: Forest) -> None:
         if forest.n_trees:
             booster = self.booster
             scorer = ForestScorer(
@@ -121,7 +132,7 @@ class _Cached:
                 len(booster.columns.bin_values),
                 booster.contexts,
             )
-            scorer.add(self.data, self.lags, self.scores, booster.workers)
+            scorer.add(self.data, self.lags, scores, booster.workers)
 
 
 class Booster:
@@ -173,6 +184,8 @@ class Booster:
         )
         self.n_annotated = max(1, int((data.labels != UNKNOWN_LABEL).sum()))
         self._residuals_now: Residuals | None = None
+        # Of the last conjugate step: the rounds then done, and its trees' values on these rows.
+        self._last_gradient: tuple[int, npt.NDArray[np.float32]] | None = None
 
     @property
     def log_likelihood(self) -> float:
@@ -224,19 +237,52 @@ class Booster:
         """One round's step, not yet applied."""
         settings = self.settings
         round_ = self.potentials.rounds
-        linear = None
-        forest = empty_forest()
-        if round_ < settings.linear_rounds:
-            linear = self._fit_linear(residuals)
-            rate = 1.0
-        else:
-            forest = self._grow(residuals, round_).scaled(settings.shrinkage)
-            rate = settings.shrinkage
+        is_linear = round_ < settings.linear_rounds
+        is_conjugate = settings.step == "conjugate" and not is_linear
+        rate = 1.0 if is_linear or is_conjugate else settings.shrinkage
         edges = np.zeros((self.n_labels + 1, self.n_labels))
         # In the joint family trees learn the edges; they belong to the linear part there.
-        if settings.order and (settings.family == "separate" or linear):
+        if settings.order and (settings.family == "separate" or is_linear):
             edges = rate * residuals.edge_g / (residuals.edge_h + settings.ridge)
-        return Update(to_grid(edges), forest, linear)
+        if is_linear:
+            return Update(to_grid(edges), empty_forest(), self._fit_linear(residuals))
+        forest = self._grow(residuals, round_)
+        if is_conjugate:
+            return self._along_conjugate(residuals, forest, edges)
+        return Update(to_grid(edges), forest.scaled(rate), None)
+
+    def _along_conjugate(
+        self, residuals: Residuals, forest: Forest, edges: npt.NDArray[np.float64]
+    ) -> Update:
+        """A step along d_m = Delta_m + beta_m d_{m-1}; edges and forest are Delta_m."""
+        now, rate = self.potentials, self.settings.shrinkage
+        last = now.direction or Direction.start(now.n_trees, self.n_labels)
+        gradient = self.train.tree_scores(forest)
+        beta = 0.0
+        # The gradient of the pseudo-likelihood was that of another function.
+        if last.n_active and now.rounds != self.settings.pseudo_rounds:
+            if self._last_gradient is None or self._last_gradient[0] != now.rounds:
+                trees = last_trees(now.forests, self.n_labels)
+                self._last_gradient = now.rounds, self.train.tree_scores(trees)
+            before = self._last_gradient[1]
+
+            def inner(
+                f: npt.NDArray[np.float32],
+                other: npt.NDArray[np.float32],
+                f_edges: npt.NDArray[np.float64],
+                other_edges: npt.NDArray[np.float64],
+            ) -> float:
+                rows = residuals.edge_h
+                return inner_product(self.train.data, f, other, f_edges, other_edges, rows)
+
+            beta = polak_ribiere(
+                inner(gradient, gradient, edges, edges),
+                inner(gradient, before, edges, last.edge_gradient),
+                inner(before, before, last.edge_gradient, last.edge_gradient),
+            )
+        self._last_gradient = now.rounds + 1, gradient
+        direction = last.turned(beta, forest.n_trees, edges)
+        return now.along(direction, forest, to_grid(rate * direction.edges), rate)
 
     def _fit_linear(self, residuals: Residuals) -> LinearWeights:
         train = self.train
@@ -265,10 +311,21 @@ class Booster:
         )
         round_seed = _seed(settings.seed, round_)
 
+        weight = 1.0
+        if settings.unbiased:
+            weight = observed_weight(
+                self.n_labels * self.annotated.n_contexts,
+                round_ - settings.linear_rounds + 1,
+                settings.unbiased_rate,
+                settings.unbiased_exponent,
+            )
+
         def grow(k: int) -> Tree:
-            h = residuals.h[k] if residuals.h.size else np.zeros((0, 0), np.float32)
+            g, h = residuals.g[k], residuals.h[k]
+            if weight != 1.0:
+                g, h = weigh_observed(self.annotated, residuals, k, weight)
             entries = collect(
-                residuals.g[k],
+                g,
                 h,
                 self.train.lags,
                 self.n_labels,
@@ -305,7 +362,7 @@ class Booster:
         if not comparable:
             return after
         factor = 1.0
-        # The published gradient step corrects itself in later rounds; the others never fall.
+        # Published gradient steps correct themselves in later rounds; the others never fall.
         if update.linear or self.settings.step == "newton" or self.settings.line_search:
             while after.log_likelihood < before.log_likelihood and factor > 0.0:
                 factor = factor / 2.0 if factor > LEAST_FACTOR else 0.0

@@ -41,6 +41,8 @@ from spacy_treecrf.engine.threads import Workers
 # speed, and those that swing lose it.
 MOMENTUM = 0.5
 LEAST_FACTOR = 2.0**-6
+# Transitions are learned faster than bits, and would explain what is the bits' to explain.
+EDGE_RATE = 0.75
 
 
 def damping(code: Bits) -> float:
@@ -199,11 +201,15 @@ class CodedBooster:
         before = self._current()
         self._residuals_now = None
         forest = forest.scaled(self.rate)
-        step = {id(rows): self._scores_of(forest, rows.data) for rows in self._sets()}
+        n_bits, n_features = self.code.shape[1], self.inputs.n_features
+        step = {
+            id(rows): tree_scores(forest, n_bits, n_features, rows.data, self.workers)
+            for rows in self._sets()
+        }
         edge_step = np.zeros(self.edges.shape)
         if self.settings.order:
             ridge = self.settings.ridge
-            edge_step = self.settings.shrinkage * before.edge_g / (before.edge_h + ridge)
+            edge_step = EDGE_RATE * self.settings.shrinkage * before.edge_g / (before.edge_h + ridge)
         start_edges, start_scores = self.edges, [rows.scores for rows in self._sets()]
         momentum, factor = MOMENTUM, 1.0
         while True:
@@ -228,18 +234,6 @@ class CodedBooster:
             c + s for c, s in zip([*self._factors, 0.0], self._speeds, strict=True)
         ]
         self._forests.append(forest)
-
-    def _scores_of(self, forest: Forest, data: Sequences) -> Floats:
-        """What the trees of one round add to the bits. shape: (n_rows, n_bits)"""
-        scores = np.zeros((self.code.shape[1], data.n_rows), np.float32)
-
-        def score(j: int) -> None:
-            mine = np.zeros(forest.n_trees, bool)
-            mine[j] = True
-            scores[j] = tree_scores(forest.select(mine), data, self.inputs.n_features)
-
-        self.workers.map(score, range(len(scores)))
-        return np.ascontiguousarray(scores.T)
 
     def _sets(self) -> list[_Rows]:
         return [self.train] if self.held_out is None else [self.train, self.held_out]

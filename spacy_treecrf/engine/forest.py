@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,12 @@ class Forest:
 
     def scaled(self, factor: float) -> Forest:
         """The same trees with all leaf values multiplied."""
-        arrays = dict(self.__dict__, value=to_grid(self.value * np.float64(factor)))
-        return Forest(**arrays)
+        return replace(self, value=to_grid(self.value * np.float64(factor)))
+
+    def scaled_by(self, factors: npt.NDArray[np.float64]) -> Forest:
+        """The same trees, the leaf values of each multiplied by its factor."""
+        factor = np.repeat(factors, np.diff(self.tree_first))
+        return replace(self, value=to_grid(np.clip(self.value * factor, -MAX_VALUE, MAX_VALUE)))
 
     def to_state(self) -> dict[str, Any]:
         return dict(self.__dict__)
@@ -171,3 +175,14 @@ def join_forests(forests: Sequence[Forest]) -> Forest:
         np.concatenate([*first, [last]]).astype(np.int64),
         *(np.concatenate([getattr(f, name) for f in forests]) for name in names),
     )
+
+
+def last_trees(forests: Sequence[Forest], n: int) -> Forest:
+    """The last n trees of all, in order; forests before them are not looked at."""
+    first = len(forests)
+    n_trees = 0
+    while n_trees < n:
+        first -= 1
+        n_trees += forests[first].n_trees
+    joined = join_forests(forests[first:])
+    return joined.reordered(np.arange(n_trees - n, n_trees))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from spacy_treecrf.engine.block_bounds import forget, number_of_blocks
 from spacy_treecrf.engine.histogram import (
     N_BINS,
     add_categorical,
@@ -160,6 +161,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
     kept = np.empty(2 * data.n_features + 1, np.int32)
     kept_sums = np.empty((3, 2 * data.n_features + 1))
     kept_quick = np.empty((2, 2 * data.n_features + 1), np.float32)
+    bounds = np.empty((limits.leaves, number_of_blocks(data.n_features), 4), np.float32)
     units = Units(rule.inverse_g, rule.inverse_h, limits.penalty)
     n_kept = 0
     kept_first = np.zeros(n_nodes, np.int64)
@@ -194,12 +196,14 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
                 before[place[big]],
                 kept_sums[:, mine],
                 kept_quick[:, mine],
+                bounds[place[big]],
                 units,
             )
         if n_kept + n_touched >= len(kept):
             kept = _longer(kept, 2 * len(kept) + n_touched)
             kept_sums = _wider_sums(kept_sums, len(kept))
             kept_quick = _wider_quick(kept_quick, len(kept))
+        forget(bounds[place[small]])
         kept_first[small] = n_kept
         n_kept += move(
             marks,
@@ -251,6 +255,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
                 kept[mine],
                 kept_sums[:, mine],
                 kept_quick[:, mine],
+                bounds[place[node]],
                 data.column_of,
                 rule,
                 node_seed,

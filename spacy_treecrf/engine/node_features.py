@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from spacy_treecrf.engine.block_bounds import widen
 from spacy_treecrf.engine.intrinsics import count_bits, lowest_bit
 
 WORD_BITS = 64
@@ -50,12 +51,14 @@ def subtract(
     leaf_before: npt.NDArray[np.int32],
     leaf_sums: npt.NDArray[np.float64],
     leaf_quick: npt.NDArray[np.float32],
+    leaf_bounds: npt.NDArray[np.float32],
     units: Units,
 ) -> None:
     """Take the marked features' sums (in `dense`, (n_features, 4)) away from a leaf's.
 
     leaf_words, leaf_before: its features, and how many of them are before each word.
     leaf_sums: (3, n) gradient, hessian and count of its features. leaf_quick: (2, n).
+    leaf_bounds: of its blocks of features.
     """
     one = np.uint64(1)
     for w in range(len(words)):
@@ -71,6 +74,7 @@ def subtract(
             leaf_sums[2, at] -= dense[f, 2]
             leaf_quick[0, at] = leaf_sums[0, at] * units.g
             leaf_quick[1, at] = leaf_sums[1, at] * units.h + units.penalty
+            widen(leaf_bounds, at, leaf_quick[0, at], leaf_quick[1, at])
 
 
 @njit(nogil=True, cache=True)

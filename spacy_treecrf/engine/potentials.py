@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.conjugate import Direction
 from spacy_treecrf.engine.contexts import Contexts, count_lags, list_contexts
 from spacy_treecrf.engine.fixed_grid import to_grid
-from spacy_treecrf.engine.forest import Forest, join_forests
+from spacy_treecrf.engine.forest import Forest, join_forests, last_trees
 from spacy_treecrf.engine.linear import LinearWeights, linear_scores
 from spacy_treecrf.engine.scoring import (
     MAX_MASK_LEAVES,
@@ -30,6 +31,13 @@ class Update:
     edges: npt.NDArray[np.float32]  # shape: (n_labels + 1, n_labels)
     forest: Forest
     linear: LinearWeights | None  # the weights after the round; None in a round of trees
+    direction: Direction | None = None  # after the round; None unless it is a conjugate step
+    echo: Forest | None = None  # what a conjugate step changes in scores, old trees included
+
+    @property
+    def scored(self) -> Forest:
+        """Trees whose values are the change of all scores."""
+        return self.forest if self.echo is None else self.echo
 
 
 @dataclass(frozen=True)
@@ -41,10 +49,18 @@ class Potentials:
     previous_linear: LinearWeights  # before the last linear round: its direction goes on
     forests: tuple[Forest, ...]  # in the order of their rounds
     rounds: int
+    direction: Direction | None = None  # of conjugate steps, if there was one
 
     @cached_property
     def forest(self) -> Forest:
-        """All trees."""
+        """All trees, with the values that they add to scores."""
+        if self.direction is None:
+            return self.as_grown
+        return self.as_grown.scaled_by(self.direction.scale)
+
+    @cached_property
+    def as_grown(self) -> Forest:
+        """All trees, before conjugate steps have changed how much they count."""
         return join_forests(self.forests)
 
     @property
@@ -66,15 +82,39 @@ class Potentials:
             previous_linear=self.linear if update.linear else self.previous_linear,
             forests=(*self.forests, update.forest),
             rounds=self.rounds + 1,
+            direction=update.direction
+            or (self.direction and self.direction.left(update.forest.n_trees)),
         )
 
     def scaled(self, update: Update, factor: float) -> Update:
         """The update cut (or stretched) to the given share of its step."""
+        edges = to_grid(update.edges * np.float64(factor))
+        if update.direction:
+            # The newest trees count nothing before the step, and their share in it is 1.
+            eta = factor * float(update.direction.scale[-1])
+            now = self.direction or Direction.start(self.n_trees, self.edges.shape[1])
+            scale = np.concatenate([now.scale, np.zeros(update.forest.n_trees)])
+            return self.along(replace(update.direction, scale=scale), update.forest, edges, eta)
         return Update(
-            to_grid(update.edges * np.float64(factor)),
+            edges,
             update.forest.scaled(factor),
             update.linear and self.linear.toward(update.linear, factor),
         )
+
+    def along(
+        self, direction: Direction, forest: Forest, edges: npt.NDArray[np.float32], eta: float
+    ) -> Update:
+        """A step along a direction that ends in the trees of `forest`."""
+        after = direction.stepped(eta)
+        n = direction.n_active
+        n_old = n - forest.n_trees
+        old = last_trees(self.forests, n_old)
+        # Values are rounded tree by tree: only what is taken away and added as a whole is exact.
+        echo = [
+            old.scaled_by(direction.scale[self.n_trees - n_old : self.n_trees]).scaled(-1.0),
+            join_forests([old, forest]).scaled_by(after.scale[len(after.scale) - n :]),
+        ]
+        return Update(edges, forest, None, after, join_forests(echo))
 
 
 class ForestScorer:

@@ -131,4 +131,5 @@ def compute_pseudo_residuals(
         edge_g,
         edge_hessian(annotated, expected, edge_g, gamma, bound),
         float(sum(part[1] for part in parts)),
+        np.zeros((0, 0, 0), np.float32),
     )

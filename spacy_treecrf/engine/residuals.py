@@ -44,6 +44,8 @@ class Residuals:
     edge_g: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels); last: the first label
     edge_h: npt.NDArray[np.float64]
     log_likelihood: float
+    # shape: (n_clamped_rows, n_contexts, n_labels), see Annotated.clamped_row; may be empty
+    clamped: npt.NDArray[np.float32]
 
 
 def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
@@ -346,6 +348,7 @@ def compute_residuals(
         edge_g,
         edge_hessian(annotated, expected_edges, edge_g, gamma, bound),
         float(np.sum(annotated.sequence_weights * log_likelihood)),
+        clamped,
     )
 
 

@@ -14,7 +14,7 @@ from spacy_treecrf.engine.forest import MAX_LEAVES
 
 CHOICES = {
     "family": ("auto", "separate", "joint"),
-    "step": ("newton", "gradient"),
+    "step": ("newton", "gradient", "conjugate"),
     "gamma": ("local", "mixing"),
     "constraints": tuple(KINDS),
     "predictor": ("viterbi", "marginal"),
@@ -45,8 +45,10 @@ NUMBERS = {
     "subsample": (0.0, 1.0, True),
     "colsample": (0.0, 1.0, True),
     "node_colsample": (0.0, 1.0, True),
+    "unbiased_rate": (0.0, 1e3, False),
+    "unbiased_exponent": (0.0, 10.0, True),
 }
-BOOLEANS = ("line_search",)
+BOOLEANS = ("line_search", "unbiased")
 # The joint family holds a score for every label after every context, at each position.
 MAX_POTENTIALS = 2**20
 # Up to this many labels "auto" takes the joint family: its cost grows with their square.
@@ -86,6 +88,9 @@ class Settings:
     node_colsample: float = 1.0
     line_search: bool = False
     beam: int | None = None
+    unbiased: bool = False
+    unbiased_rate: float = 0.007
+    unbiased_exponent: float = 2.0
     constraints: str = "none"
     predictor: str = "viterbi"
     patience: int = 10

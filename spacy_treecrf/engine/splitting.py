@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from spacy_treecrf.engine.block_bounds import BLOCK, BLOCK_BITS, MIN_FEATURES, may_reach, tighten
 from spacy_treecrf.engine.histogram import N_BINS, add_row_contexts
 from spacy_treecrf.engine.sampling import chosen
 
@@ -17,8 +18,7 @@ CATEGORICAL = 1  # the row has feature `feature`
 NUMERIC = 2  # numeric column `feature` is in a bin above `threshold`
 CONTEXT = 3  # the label `feature` + 1 positions back is `threshold`
 
-# The search for the best feature looks at so many at a time.
-SCAN_BLOCK = 128
+# What rounding to single precision may take from a gain, with room to spare.
 SCAN_SLACK = 1e-5
 
 
@@ -75,6 +75,7 @@ def best_categorical(
     features: npt.NDArray[np.int32],
     sums: npt.NDArray[np.float64],
     quick: npt.NDArray[np.float32],
+    bounds: npt.NDArray[np.float32],
     column_of: npt.NDArray[np.int32],
     rule: SplitRule,
     seed: np.uint64,
@@ -83,7 +84,8 @@ def best_categorical(
     """Ties go to the lowest id.
 
     node: (4,) its sums. features: those its rows touch, rising. sums: (3, n_features) gradient,
-    hessian and count of each; quick: (2, n_features), see node_features.
+    hessian and count of each; quick: (2, n_features), see node_features. bounds: (n_blocks, 4), see
+    block_bounds.
     """
     g = node[0] * rule.inverse_g
     h = node[1] * rule.inverse_h
@@ -94,13 +96,18 @@ def best_categorical(
     node_g = np.float32(g)
     both_h = np.float32(h + 2.0 * rule.penalty)
     most_h = np.float32(0.9) * both_h
-    for first in range(0, len(features), SCAN_BLOCK):
-        last = min(first + SCAN_BLOCK, len(features))
+    bounded = len(features) >= MIN_FEATURES
+    for first in range(0, len(features), BLOCK):
+        last = min(first + BLOCK, len(features))
+        bar = np.float32((top + unsplit) * (1.0 - SCAN_SLACK))
+        if bounded:
+            if not may_reach(bounds[first >> BLOCK_BITS], node_g, both_h, bar):
+                continue
+            tighten(bounds, quick, first, last)
         # Growing spends its time here: no branch, no division, single precision, so that the
         # compiler makes vectors of it. The slack covers the rounding, except where next to nothing
         # is left of the hessian. A block that may hold a larger gain, perhaps of a feature with
         # too few rows, is searched properly.
-        bar = np.float32((top + unsplit) * (1.0 - SCAN_SLACK))
         hit = False
         for i in range(first, last):
             own_g = quick[0, i]

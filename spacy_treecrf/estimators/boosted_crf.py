@@ -23,7 +23,8 @@ class BoostedCRF(SequenceEstimator):
         "joint" lets trees see the previous labels (Dietterich 2004), which costs the square of the
         number of labels; "auto" takes joint for up to 8 labels and for orders above 1.
     order: previous labels a label depends on: 0 (independent positions), 1, with "joint" up to 4.
-    step: "newton" (second order) or "gradient" (step 1, as in TreeCRF).
+    step: "newton" (second order), "gradient" (step 1, as in TreeCRF), or "conjugate" (the gradient
+        and part of the step before it, by the formula of Polak and Ribiere).
     gamma: how newton bounds the curvature: "local" looks at single positions and halves a step
         that lowered the likelihood; "mixing" adds the chain's mixing rate (Chen 2015), safer and
         slower.
@@ -41,6 +42,10 @@ class BoostedCRF(SequenceEstimator):
     line_search: scale every round to the best of several step lengths.
     beam: follow only so many labels at each position, those of the largest forward mass (and in
         training the annotated one): faster and less exact, for hundreds of labels; None: all.
+    unbiased: trees take the observed label more seriously than all that were not: of the E examples
+        that a position gives (one for each label after each context that a tree sees), it counts
+        (E - 2) exp(-c (m - 1)^b) + 1 times in the m-th round of trees. unbiased_rate: c.
+        unbiased_exponent: b.
     constraints: transitions that are possible at all: "none", "observed" (those in the training
         data), "bio" or "biluo".
     predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
@@ -77,6 +82,9 @@ class BoostedCRF(SequenceEstimator):
         node_colsample: float = 1.0,
         line_search: bool = False,
         beam: int | None = None,
+        unbiased: bool = False,
+        unbiased_rate: float = 0.007,
+        unbiased_exponent: float = 2.0,
         constraints: str = "none",
         predictor: str = "viterbi",
         patience: int = 10,
@@ -110,6 +118,9 @@ class BoostedCRF(SequenceEstimator):
         self.node_colsample = node_colsample
         self.line_search = line_search
         self.beam = beam
+        self.unbiased = unbiased
+        self.unbiased_rate = unbiased_rate
+        self.unbiased_exponent = unbiased_exponent
         self.constraints = constraints
         self.predictor = predictor
         self.patience = patience

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting import Booster, Callback, make_chain
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.conjugate import Direction
 from spacy_treecrf.engine.constraints import constrain, observed_transitions
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.forest import Forest
@@ -88,8 +89,9 @@ class CRF(SequenceModel):
             "edges": potentials.edges,
             "linear": _sparse_state(potentials.linear),
             "previous_linear": _sparse_state(previous),
-            "forest": potentials.forest.to_state(),
+            "forest": potentials.as_grown.to_state(),
             "rounds": potentials.rounds,
+            "direction": potentials.direction.to_state() if potentials.direction else {},
         }
 
     @classmethod
@@ -123,6 +125,7 @@ class CRF(SequenceModel):
             fields.fields("forest"), n_labels, n_features, n_numeric, settings.context_order
         )
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
+        direction = fields.table("direction")
         potentials = Potentials(
             edges=fields.array(
                 "edges", np.float32, (n_labels + 1, n_labels), low=-MAX_WEIGHT, high=MAX_WEIGHT
@@ -133,6 +136,9 @@ class CRF(SequenceModel):
             ),
             forests=(forest,),
             rounds=fields.integer("rounds", n_rounds, 2**31 - 1),
+            direction=Direction.from_state(direction, forest.n_trees, n_labels)
+            if direction
+            else None,
         )
         fields.done()
         start, trans, end = (np.where(a, 0.0, -np.inf).astype(np.float32) for a in allowed)

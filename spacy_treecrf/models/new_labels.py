@@ -44,6 +44,7 @@ def add_labels(crf: CRF, labels: Sequence[str]) -> CRF:
         previous_linear=_wider(old.previous_linear, n_new),
         forests=tuple(forests),
         rounds=old.rounds,
+        direction=old.direction and old.direction.left(n_new if old.rounds else 0, len(names)),
     )
     if crf.settings.constraints == "observed":  # nothing is known of how the new labels follow
         start, trans, end = (np.pad(mask, (0, n_new)) for mask in crf.masks)

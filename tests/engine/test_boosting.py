@@ -35,9 +35,11 @@ from tests.engine.small_models import (
 )
 from tests.engine.training_data import Training, random_training
 
+STEPS = ["newton", "gradient", "conjugate"]
+
 
 @families
-@pytest.mark.parametrize("step", ["newton", "gradient"])
+@pytest.mark.parametrize("step", STEPS)
 def test_no_penalty_at_all_divides_by_nothing(family, order, step):
     """Rows that are certain have a gradient and a hessian of 0."""
     training = random_training(0, 15, noise=0.0)
@@ -59,7 +61,7 @@ def test_no_penalty_at_all_divides_by_nothing(family, order, step):
 
 
 @families
-@pytest.mark.parametrize("step", ["newton", "gradient"])
+@pytest.mark.parametrize("step", STEPS)
 def test_models_are_the_same_bit_for_bit_for_any_number_of_threads(family, order, step):
     training = random_training(1, 1300, unknown=0.05, weighted=True)
     assert training.data.n_rows > CHUNK_ROWS
@@ -75,12 +77,13 @@ def test_models_are_the_same_bit_for_bit_for_any_number_of_threads(family, order
         subsample=0.7,
         colsample=0.8,
         node_colsample=0.8,
+        unbiased=step == "conjugate",
         seed=5,
     )
     models = []
     for threads in (1, 2, 4):
         with Workers(threads) as workers:
-            models.append(as_bytes(start.boosted(training.data, 3, workers)))
+            models.append(as_bytes(start.boosted(training.data, 4, workers)))
     assert models[0] == models[1] == models[2]
 
 
@@ -135,8 +138,11 @@ def test_many_features_do_not_make_threads_matter():
         {"subsample": 0.6, "colsample": 0.7, "gamma": "mixing", "seed": 3},
         {"pseudo_rounds": 2, "line_search": True, "max_step": 30.0},
         {"step": "gradient", "constraints": "observed"},
+        {"step": "conjugate", "unbiased": True, "shrinkage": 0.3},
+        {"step": "conjugate", "line_search": True, "pseudo_rounds": 4},
+        {"unbiased": True, "unbiased_rate": 0.1},
     ],
-    ids=["plain", "subsample", "pseudo", "gradient"],
+    ids=["plain", "subsample", "pseudo", "gradient", "conjugate", "line search", "unbiased"],
 )
 def test_going_on_from_a_stored_model_equals_training_in_one_go(family, order, k, options):
     """Rounds 0 to 2 are linear: the model is stored inside, at the end of and after them."""
@@ -310,7 +316,7 @@ def test_first_round_of_single_leaves_is_the_newton_step_of_the_label_counts():
 
 
 @pytest.mark.parametrize(("family", "order"), [*FAMILIES, ("joint", 4)])
-@pytest.mark.parametrize("step", ["newton", "gradient"])
+@pytest.mark.parametrize("step", STEPS)
 def test_a_single_label_is_learned_and_predicted(family, order, step):
     training = random_training(11, 8, n_labels=1)
     crf = fitted(
@@ -365,6 +371,7 @@ def with_zero_weights(training: Training) -> tuple[Training, Training]:
         {"trim": 0.0, "min_rows": 8},
         {"gamma": "mixing"},
         {"step": "gradient", "linear_rounds": 0},
+        {"step": "conjugate", "unbiased": True, "linear_rounds": 0},
         {"pseudo_rounds": 2},
     ],
     ids=lambda options: "-".join(map(str, options.values())) or "plain",
@@ -389,7 +396,7 @@ def test_an_impossible_sequence_of_weight_zero_changes_nothing():
 
 
 @families
-@pytest.mark.parametrize("step", ["newton", "gradient"])
+@pytest.mark.parametrize("step", STEPS)
 def test_whole_weights_equal_repeated_sequences(family, order, step):
     """But for min_rows, which counts rows."""
     training = random_training(16, 12)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_treecrf.engine.block_bounds import number_of_blocks
 from spacy_treecrf.engine.node_features import Units, mark, move, number_of_words, subtract
 
 FEATURES = 200
@@ -58,7 +59,8 @@ def test_subtracting_changes_the_common_features_only(
     leaf = Leaf(histogram(parent), parent)
     marks = np.zeros(number_of_words(FEATURES), np.uint64)
     mark(np.array(list(child), np.int32), marks)
-    subtract(marks, histogram(child), leaf.words, leaf.before, leaf.sums, leaf.quick, UNITS)
+    bounds = np.zeros((number_of_blocks(FEATURES), 4), np.float32)
+    subtract(marks, histogram(child), leaf.words, leaf.before, leaf.sums, leaf.quick, bounds, UNITS)
     left = [parent[f] - child.get(f, 0) for f in leaf.features.tolist()]
     assert leaf.sums.T.tolist() == [[-3 * n, 7 * n, n] for n in left]
     assert leaf.quick.T.tolist() == [[-1.5 * n, 1.75 * n + 1] for n in left]
