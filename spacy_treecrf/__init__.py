@@ -3,16 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacy_treecrf.estimators import BoostedCRF
+    from spacy_treecrf.estimators import SECOCCRF, BoostedCRF, PerceptronTagger
 
 __version__ = "0.1.0"
-__all__ = ["BoostedCRF", "__version__"]
+ESTIMATORS = ("BoostedCRF", "PerceptronTagger", "SECOCCRF")
+__all__ = ["SECOCCRF", "BoostedCRF", "PerceptronTagger", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     # Loading the estimator loads numba; every `spacy.blank()` imports this package, so wait.
-    if name == "BoostedCRF":
-        from spacy_treecrf.estimators import BoostedCRF
+    if name in ESTIMATORS:
+        from spacy_treecrf import estimators
 
-        return BoostedCRF
+        return getattr(estimators, name)
     raise AttributeError(f"module 'spacy_treecrf' has no attribute {name!r}")

@@ -26,6 +26,7 @@ from spacy_treecrf.engine.linear import (
 )
 from spacy_treecrf.engine.potentials import ForestScorer
 from spacy_treecrf.engine.sampling import mix
+from spacy_treecrf.engine.scoring import add_tree_scores_by_traversal
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
@@ -130,9 +131,26 @@ class _Scored:
         self.scores = np.zeros((data.n_rows, 1, 1), np.float32)
 
     def add_forest(self, forest: Forest) -> None:
-        if forest.n_trees:
-            added = tree_scores(forest, 1, self.n_features, self.data, _ALONE)
-            self.scores += added[:, None, :]
+        """By traversal: for one tree, an index of its tests is not worth making."""
+        add_tree_scores_by_traversal(
+            self.data.codes,
+            self.data.numeric,
+            0,
+            self.data.n_rows,
+            self.lags,
+            _NO_CONTEXTS.first,
+            _NO_CONTEXTS.labels,
+            self.n_features,
+            forest.tree_first,
+            forest.tree_class,
+            forest.kind,
+            forest.feature,
+            forest.threshold,
+            forest.left,
+            forest.right,
+            forest.value,
+            self.scores,
+        )
 
     def set_linear(self, scores: Floats) -> None:
         self.scores += (scores - self.linear)[:, None, :]
@@ -142,8 +160,7 @@ class _Scored:
 class BitBooster:
     """Training of one bit.
 
-    bits: 0, 1, or -1 where not annotated. settings: those of a boosted CRF; family, gamma, step
-    and the like have one meaning here. held_out: rows whose scores are kept up to date.
+    bits: 0, 1, or -1 where not annotated. settings: those of a boosted CRF.
     """
 
     def __init__(
@@ -152,14 +169,12 @@ class BitBooster:
         bits: npt.NDArray[np.int8],
         settings: Settings,
         seed: int,
-        held_out: Sequences | None = None,
     ) -> None:
         self.inputs = inputs
         self.bits = bits
         self.settings = settings
         self.seed = np.uint64(seed)
         self.train = _Scored(inputs.data, inputs.n_features)
-        self.held_out = _Scored(held_out, inputs.n_features) if held_out is not None else None
         n_numeric = len(inputs.bin_values)
         self.linear = self.previous = LinearWeights.zeros(inputs.n_features, n_numeric, 1)
         self.forests: list[Forest] = []
@@ -247,36 +262,30 @@ class BitBooster:
     def _take(self, linear: LinearWeights | None, forest: Forest, rate: float) -> None:
         """Apply a step, cut down until it raises the likelihood."""
         start_edges, start_linear = self.edges, self.linear
-        start_scores = [(s, s.linear, s.previous_linear) for s in self._sets()]
+        train = self.train
+        start_scores = train.linear, train.previous_linear
         edge_step = self._edge_step(rate)
         factor = 1.0
         while True:
             step = forest.scaled(rate * factor)
             self.edges = to_grid(start_edges + edge_step * factor)
-            for scored in self._sets():
-                scored.add_forest(step)
+            train.add_forest(step)
             if linear is not None:
                 self.linear = start_linear.toward(linear, factor) if factor < 1.0 else linear
-                for scored in self._sets():
-                    scored.set_linear(
-                        linear_scores(scored.data, self.linear, self.inputs.bin_values, _ALONE)
-                    )
+                train.set_linear(
+                    linear_scores(train.data, self.linear, self.inputs.bin_values, _ALONE)
+                )
             value = self._residuals()
             if value >= self.log_likelihood or factor == 0.0:
                 break
             # All values lie on the grid, so that nothing of the step remains.
-            back = step.scaled(-1.0)
-            for scored, now, before in start_scores:
-                scored.add_forest(back)
-                if linear is not None:
-                    scored.scores += (now - scored.linear)[:, None, :]
-                    scored.linear, scored.previous_linear = now, before
+            train.add_forest(step.scaled(-1.0))
+            if linear is not None:
+                train.set_linear(start_scores[0])
+                train.linear, train.previous_linear = start_scores
             factor = factor / 2.0 if factor > LEAST_FACTOR else 0.0
         self.log_likelihood = value
         if linear is not None:
             self.previous = start_linear
         if step.n_trees:
             self.forests.append(step)
-
-    def _sets(self) -> list[_Scored]:
-        return [self.train] if self.held_out is None else [self.train, self.held_out]

@@ -132,9 +132,7 @@ def compute_coded_residuals(
             top, edges = clamped.log_z, clamped.edges
         else:
             top = chains.path_scores(scores[rows], offsets, annotated.labels[rows], chain)
-        _subtract(
-            expected, known, annotated.labels, code, data.weights, max_step, rows.start, g, h
-        )
+        _subtract(expected, known, annotated.labels, code, data.weights, max_step, rows.start, g, h)
         with np.errstate(invalid="ignore"):  # both are -inf where constraints forbid everything
             log_likelihood[here] = top - free.log_z
         return np.stack([edges, free.edges])

@@ -29,7 +29,7 @@ from spacy_treecrf.engine.constraints import Masks
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.forest import Forest, grow_forest
-from spacy_treecrf.engine.grower import grow_tree
+from spacy_treecrf.engine.grower import Tree, grow_tree
 from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.residuals import Annotated, allowed_labels
 from spacy_treecrf.engine.sampling import mix
@@ -54,7 +54,7 @@ def damping(code: Bits) -> float:
     ones = code.sum(axis=0, dtype=np.float64)
     n_labels = len(code)
     distance = np.sum(ones * (n_labels - ones)) / (n_labels * (n_labels - 1) / 2)
-    return max(1.0, distance / 4.0)
+    return max(1.0, float(distance) / 4.0)
 
 
 class _Rows:
@@ -103,9 +103,7 @@ class CodedBooster:
         self._speeds: list[float] = []
         scorer = Scorer(potentials, columns.bin_values, 0)
         self.train = _Rows(data, scorer.score(data, workers)[:, 0])
-        self.held_out = (
-            _Rows(held_out, scorer.score(held_out, workers)[:, 0]) if held_out else None
-        )
+        self.held_out = _Rows(held_out, scorer.score(held_out, workers)[:, 0]) if held_out else None
         self.rate = settings.shrinkage / damping(code)
         self._residuals_now: CodedResiduals | None = None
 
@@ -177,7 +175,7 @@ class CodedBooster:
         round_seed = np.uint64(mix(np.uint64(settings.seed), np.uint64(self.rounds)))
         lags = self.inputs.trees.lags
 
-        def grow(j: int) -> Forest:
+        def grow(j: int) -> Tree:
             entries = collect(
                 residuals.g[j][:, None],
                 residuals.h[j][:, None],
@@ -188,7 +186,8 @@ class CodedBooster:
                 round_seed,
             )
             seed = np.uint64(mix(round_seed, np.uint64(j)))
-            return grow_tree(self.inputs.trees, entries, limits_of(settings), seed)
+            tree: Tree = grow_tree(self.inputs.trees, entries, limits_of(settings), seed)
+            return tree
 
         trees = self.workers.map(grow, range(n_bits))
         return grow_forest(trees, range(n_bits), self.rounds)
@@ -209,7 +208,9 @@ class CodedBooster:
         edge_step = np.zeros(self.edges.shape)
         if self.settings.order:
             ridge = self.settings.ridge
-            edge_step = EDGE_RATE * self.settings.shrinkage * before.edge_g / (before.edge_h + ridge)
+            edge_step = (
+                EDGE_RATE * self.settings.shrinkage * before.edge_g / (before.edge_h + ridge)
+            )
         start_edges, start_scores = self.edges, [rows.scores for rows in self._sets()]
         momentum, factor = MOMENTUM, 1.0
         while True:
@@ -230,9 +231,7 @@ class CodedBooster:
         for rows, scores in zip(self._sets(), start_scores, strict=True):
             rows.speed = rows.scores - scores
         self._speeds = [momentum * speed for speed in self._speeds] + [factor]
-        self._factors = [
-            c + s for c, s in zip([*self._factors, 0.0], self._speeds, strict=True)
-        ]
+        self._factors = [c + s for c, s in zip([*self._factors, 0.0], self._speeds, strict=True)]
         self._forests.append(forest)
 
     def _sets(self) -> list[_Rows]:

@@ -21,7 +21,7 @@ from spacy_treecrf.engine.chain import (
 
 
 @njit(nogil=True, cache=True)
-def _viterbi_bigram(
+def viterbi_bigram(
     scores: Floats,
     offsets: Ints,
     first: int,
@@ -217,7 +217,7 @@ def viterbi_kernel(
     """viterbi of sequences first to last - 1 into labels and best; releases the GIL."""
     moves, ends = step_potentials(order, start, trans, end)
     if order == 1 and scores.shape[1] == 1:
-        _viterbi_bigram(scores, offsets, first, last, moves, ends, labels, best)
+        viterbi_bigram(scores, offsets, first, last, moves, ends, labels, best)
     else:
         _viterbi_general(scores, offsets, first, last, order, moves, ends, labels, best)
 
@@ -234,7 +234,7 @@ def beam_viterbi(
     moves, ends = step_potentials(chain.order, chain.start, chain.trans, chain.end)
     beam_viterbi_kernel(scores[:, 0], offsets, *chunk, moves, ends, chain.pruned, labels, best)
     for s in chunk[0] + np.flatnonzero(np.isneginf(best[slice(*chunk)])):
-        _viterbi_bigram(scores, offsets, s, s + 1, moves, ends, labels, best)
+        viterbi_bigram(scores, offsets, s, s + 1, moves, ends, labels, best)
 
 
 def viterbi(scores: Floats, offsets: Ints, chain: Chain) -> tuple[Labels, Doubles]:

@@ -104,10 +104,7 @@ class Settings:
             if not isinstance(value, str) or value not in choices:
                 raise _bad(name, value, "one of " + ", ".join(map(repr, choices)))
         for name, (low, high) in INTEGERS.items():
-            value = getattr(self, name)
-            if not _is_integer(value) or not low <= value <= high:
-                raise _bad(name, value, f"an integer from {low} to {high}")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), low, high))
         for name, (lowest, highest, open_) in NUMBERS.items():
             value = getattr(self, name)
             good = _is_number(value) and lowest <= value <= highest and math.isfinite(value)
@@ -170,6 +167,12 @@ def check_beam(beam: Any) -> None:
     """Refuse a beam that keeps nothing, and what is no beam."""
     if beam is not None and (not _is_integer(beam) or not 1 <= beam <= MAX_BEAM):
         raise _bad("beam", beam, f"an integer from 1 to {MAX_BEAM}, or None for exact inference")
+
+
+def check_integer(name: str, value: Any, low: int, high: int) -> int:
+    if not _is_integer(value) or not low <= value <= high:
+        raise _bad(name, value, f"an integer from {low} to {high}")
+    return int(value)
 
 
 def _is_integer(value: Any) -> bool:

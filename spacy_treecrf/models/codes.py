@@ -24,8 +24,9 @@ MAX_BITS = 4096
 MAX_EXHAUSTIVE_LABELS = 8
 # Matrices that "distant" draws, of which it takes the one whose closest code words differ most.
 DRAWS = 200
-# "auto" gives so many bits for each bit that the labels' numbers need.
-BITS_PER_BIT = 8
+# "auto" gives so many bits for each bit that the labels' numbers need, but no more than labels.
+BITS_PER_BIT = 16
+FEWEST_AUTO_BITS = 7
 # A bit this sure is not believed more: one wrong bit must not outweigh all others.
 LEAST_PROBABILITY = 1e-4
 
@@ -42,7 +43,8 @@ def least_bits(n_labels: int) -> int:
 
 def auto_bits(n_labels: int) -> int:
     """A good number of bits: it grows with the logarithm of the number of labels."""
-    return min(n_columns(n_labels), BITS_PER_BIT * least_bits(n_labels))
+    most = min(n_columns(n_labels), max(n_labels, FEWEST_AUTO_BITS))
+    return min(most, BITS_PER_BIT * least_bits(n_labels))
 
 
 def check_bits(kind: str, n_labels: int, bits: int | None) -> int:
@@ -121,9 +123,9 @@ def _random_codes(n_labels: int, n_bits: int, seed: int) -> Iterator[Bits]:
                 columns.setdefault((column ^ column[0]).tobytes(), column)
                 columns.pop(bytes(n_labels), None)
             code = np.stack(list(columns.values()), axis=1)
-        code = _apart(code, rng)
-        if code is not None:
-            yield code
+        different = _apart(code, rng)
+        if different is not None:
+            yield different
 
 
 def _apart(code: Bits, rng: np.random.Generator) -> Bits | None:
@@ -190,4 +192,5 @@ def label_scores(probabilities: Floats, code: Bits, decoding: str) -> Floats:
         )
     # einsum without optimize never calls BLAS, whose sums vary with its threads
     scores = zero.sum(axis=1)[:, None] + np.einsum("ij,kj->ik", gain, code.astype(np.float64))
-    return scores.astype(np.float32)
+    found: Floats = scores.astype(np.float32)
+    return found

@@ -13,7 +13,7 @@ from spacy_treecrf.engine.boosting import Booster, Callback, make_chain
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.conjugate import Direction
-from spacy_treecrf.engine.constraints import constrain, observed_transitions
+from spacy_treecrf.engine.constraints import Masks
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
@@ -21,10 +21,10 @@ from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, Settings
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.models.masks import mask_state, masks_of, read_masks
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import add_labels
 
-Masks = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]
 MAX_WEIGHT = 1e6
 
 
@@ -83,12 +83,10 @@ class CRF(SequenceModel):
             "settings": asdict(self.settings),
             "labels": self.labels,
             "columns": self.columns.to_state(),
-            "masks": {
-                name: np.isfinite(mask) for name, mask in zip(MASK_NAMES, self.masks, strict=True)
-            },
+            "masks": mask_state(self.masks),
             "edges": potentials.edges,
-            "linear": _sparse_state(potentials.linear),
-            "previous_linear": _sparse_state(previous),
+            "linear": sparse_state(potentials.linear),
+            "previous_linear": sparse_state(previous),
             "forest": potentials.as_grown.to_state(),
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
@@ -99,7 +97,7 @@ class CRF(SequenceModel):
         """Rebuild a model; every index, shape and value is checked before a kernel can see it."""
         fields = Fields(state)
         fields.string("kind", choices=("crf",))
-        settings = _read_settings(fields.fields("settings"))
+        settings = read_settings(fields.fields("settings"))
         labels = fields.strings("labels", unique=True)
         if not labels:
             fields.fail("labels", "at least one label", "none")
@@ -109,12 +107,7 @@ class CRF(SequenceModel):
             len(columns.counts),
             len(columns.numeric_names),
         )
-        masks = fields.fields("masks")
-        shapes = ((n_labels,), (n_labels, n_labels), (n_labels,))
-        allowed = [
-            masks.array(name, np.bool_, shape)
-            for name, shape in zip(MASK_NAMES, shapes, strict=True)
-        ]
+        masks = read_masks(fields.fields("masks"), n_labels)
         if settings.family == "auto":
             fields.fail("settings", "a decided family", "'auto'")
         try:
@@ -130,8 +123,8 @@ class CRF(SequenceModel):
             edges=fields.array(
                 "edges", np.float32, (n_labels + 1, n_labels), low=-MAX_WEIGHT, high=MAX_WEIGHT
             ),
-            linear=_read_sparse(fields.fields("linear"), n_features, n_numeric, n_labels),
-            previous_linear=_read_sparse(
+            linear=read_sparse(fields.fields("linear"), n_features, n_numeric, n_labels),
+            previous_linear=read_sparse(
                 fields.fields("previous_linear"), n_features, n_numeric, n_labels
             ),
             forests=(forest,),
@@ -141,22 +134,14 @@ class CRF(SequenceModel):
             else None,
         )
         fields.done()
-        start, trans, end = (np.where(a, 0.0, -np.inf).astype(np.float32) for a in allowed)
-        return cls(settings, labels, columns, (start, trans, end), potentials)
-
-
-MASK_NAMES = ("start", "trans", "end")
+        return cls(settings, labels, columns, masks, potentials)
 
 
 def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Sequences) -> CRF:
     """A model that has learned nothing yet; `data` tells which transitions occur."""
     settings = settings.resolved(len(labels))
     settings.check_labels(len(labels))
-    seen: dict[str, Any] = {}
-    if settings.constraints == "observed":
-        start, trans, end = observed_transitions(data.labels, data.offsets, len(labels))
-        seen = {"observed_start": start, "observed_trans": trans, "observed_end": end}
-    masks = constrain(settings.constraints, labels, order=settings.order, **seen)
+    masks = masks_of(settings.constraints, labels, settings.order, data)
     potentials = Potentials.zeros(len(labels), len(columns.counts), len(columns.numeric_names))
     return CRF(settings, labels, columns, masks, potentials)
 
@@ -218,7 +203,7 @@ class CRFRecipe(Recipe):
         return replace(model, settings=settings.resolved(len(model.labels)))
 
 
-def _sparse_state(weights: LinearWeights) -> dict[str, Any]:
+def sparse_state(weights: LinearWeights) -> dict[str, Any]:
     """Only the weights that are not zero."""
     where = np.flatnonzero(weights.categorical)
     return {
@@ -228,7 +213,7 @@ def _sparse_state(weights: LinearWeights) -> dict[str, Any]:
     }
 
 
-def _read_sparse(fields: Fields, n_features: int, n_numeric: int, n_labels: int) -> LinearWeights:
+def read_sparse(fields: Fields, n_features: int, n_numeric: int, n_labels: int) -> LinearWeights:
     where = fields.array("where", np.int64, (None,), low=0, high=max(0, n_features * n_labels - 1))
     low, high = -MAX_WEIGHT, MAX_WEIGHT
     value = fields.array("value", np.float32, (len(where),), low=low, high=high)
@@ -240,7 +225,7 @@ def _read_sparse(fields: Fields, n_features: int, n_numeric: int, n_labels: int)
     return LinearWeights(categorical.reshape(n_features, n_labels), numeric)
 
 
-def _read_settings(fields: Fields) -> Settings:
+def read_settings(fields: Fields) -> Settings:
     values: dict[str, Any] = {}
     for name in CHOICES:
         values[name] = fields.string(name)
