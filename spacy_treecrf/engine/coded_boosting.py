@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine import chain as chains
-from spacy_treecrf.engine.bit_boosting import Inputs, limits_of, tree_scores
-from spacy_treecrf.engine.boosting import Callback, RoundInfo, predict_labels
+from spacy_treecrf.engine.boosting import LEAST_GAIN, Callback, RoundInfo, predict_labels
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.coded import (
     Bits,
@@ -26,11 +25,12 @@ from spacy_treecrf.engine.coded import (
 )
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.constraints import Masks
+from spacy_treecrf.engine.contexts import list_contexts
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.forest import Forest, grow_forest
-from spacy_treecrf.engine.grower import Tree, grow_tree
-from spacy_treecrf.engine.potentials import Potentials, Scorer
+from spacy_treecrf.engine.grower import Limits, Tree, TreeInput, grow_tree
+from spacy_treecrf.engine.potentials import ForestScorer, Potentials, Scorer
 from spacy_treecrf.engine.residuals import Annotated, allowed_labels
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -43,6 +43,8 @@ MOMENTUM = 0.5
 LEAST_FACTOR = 2.0**-6
 # Transitions are learned faster than bits, and would explain what is the bits' to explain.
 EDGE_RATE = 0.75
+
+_NO_CONTEXTS = list_contexts(1, 0)
 
 
 def damping(code: Bits) -> float:
@@ -90,7 +92,21 @@ class CodedBooster:
         self.masks = masks
         self.settings = settings
         self.workers = workers
-        self.inputs = Inputs.of(data, columns, settings.min_rows)
+        self.n_features = len(columns.counts)
+        self.lags = np.zeros(data.n_rows, np.uint8)  # a bit's trees see no labels before
+        self.tree_input = TreeInput(
+            data.codes,
+            np.ascontiguousarray(data.codes.T),
+            data.numeric,
+            int(np.searchsorted(-columns.counts, -settings.min_rows, side="right")),
+            columns.slot_range,
+            columns.column_of,
+            len(columns.column_names),
+            self.lags,
+            _NO_CONTEXTS.first,
+            _NO_CONTEXTS.labels,
+            1,
+        )
         self.annotated = Annotated(data, len(code), settings.order, False)
         self.n_annotated = max(1, int((data.labels != UNKNOWN_LABEL).sum()))
         self._start = potentials
@@ -173,20 +189,28 @@ class CodedBooster:
         settings = self.settings
         n_bits = self.code.shape[1]
         round_seed = np.uint64(mix(np.uint64(settings.seed), np.uint64(self.rounds)))
-        lags = self.inputs.trees.lags
+        limits = Limits(
+            settings.leaves,
+            settings.depth,
+            settings.min_rows,
+            settings.penalty,
+            max(settings.min_gain, LEAST_GAIN),
+            settings.colsample,
+            settings.node_colsample,
+        )
 
         def grow(j: int) -> Tree:
             entries = collect(
                 residuals.g[j][:, None],
                 residuals.h[j][:, None],
-                lags,
+                self.lags,
                 1,
                 settings.trim,
                 settings.subsample,
                 round_seed,
             )
             seed = np.uint64(mix(round_seed, np.uint64(j)))
-            tree: Tree = grow_tree(self.inputs.trees, entries, limits_of(settings), seed)
+            tree: Tree = grow_tree(self.tree_input, entries, limits, seed)
             return tree
 
         trees = self.workers.map(grow, range(n_bits))
@@ -200,11 +224,7 @@ class CodedBooster:
         before = self._current()
         self._residuals_now = None
         forest = forest.scaled(self.rate)
-        n_bits, n_features = self.code.shape[1], self.inputs.n_features
-        step = {
-            id(rows): tree_scores(forest, n_bits, n_features, rows.data, self.workers)
-            for rows in self._sets()
-        }
+        step = {id(rows): self._scores_of(forest, rows.data) for rows in self._sets()}
         edge_step = np.zeros(self.edges.shape)
         if self.settings.order:
             ridge = self.settings.ridge
@@ -233,6 +253,15 @@ class CodedBooster:
         self._speeds = [momentum * speed for speed in self._speeds] + [factor]
         self._factors = [c + s for c, s in zip([*self._factors, 0.0], self._speeds, strict=True)]
         self._forests.append(forest)
+
+    def _scores_of(self, forest: Forest, data: Sequences) -> Floats:
+        """What the trees of one round add to the bits. shape: (n_rows, n_bits)"""
+        n_bits = self.code.shape[1]
+        scores = np.zeros((data.n_rows, 1, n_bits), np.float32)
+        n_numeric = data.numeric.shape[1]
+        scorer = ForestScorer(forest, n_bits, self.n_features, n_numeric, list_contexts(n_bits, 0))
+        scorer.add(data, np.zeros(data.n_rows, np.uint8), scores, self.workers)
+        return scores[:, 0]
 
     def _sets(self) -> list[_Rows]:
         return [self.train] if self.held_out is None else [self.train, self.held_out]

@@ -32,8 +32,8 @@ class SECOCCRF(SequenceEstimator):
     code: "random"; "distant" (of 200 random codes the one whose closest words differ most);
         "one_per_class"; "exhaustive" (all columns there are, up to 8 labels).
     training: "joint" grows a tree for each bit in every round, by the gradient of the labels'
-        likelihood, so that no bit is learned for its own sake; "columns" learns each as a CRF of two
-        states, as published. "auto" is joint where it can be: boosted bits without history, decoded
+        likelihood, so that no bit is learned for its own sake; "columns" learns each as a CRF of
+        two labels, as published. "auto" is joint where it can be: boosted bits, no history, decoded
         jointly.
     cascade: what a column with history sees of others in training: "cross_fitted" predictions, by
         models that did not learn from the sequence; or "training", as published, which are too good

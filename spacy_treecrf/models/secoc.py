@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.binary import bit_marginals
-from spacy_treecrf.engine.cascade import WINDOW, cascade_bin_values, cascade_columns
+from spacy_treecrf.engine.bits import bit_probabilities, with_cascade
+from spacy_treecrf.engine.cascade import WINDOW, cascade_columns
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.chain_fitting import LabelChain
 from spacy_treecrf.engine.coded import code_scores
@@ -26,6 +26,8 @@ from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
 from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.splitting import CONTEXT
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.codes import MAX_BITS, Bits, is_valid, label_scores, make_code
 from spacy_treecrf.models.crf import MAX_WEIGHT, read_sparse, sparse_state
@@ -46,10 +48,10 @@ MAX_SCALE = 1e4
 class SECOC(SequenceModel):
     """A learned model.
 
-    code: (n_labels, n_bits) of 0 and 1. potentials: scores of bits, which are its classes; numeric
-    columns behind the data's are those of the cascade, WINDOW for each bit. bit_edges: (n_bits, 3,
-    2), of columns that were learned one by one; the last row is the first position's. label_chain:
-    over labels.
+    code: (n_labels, n_bits) of 0 and 1. potentials: of bits. Its classes are the bits in joint
+    training; else two for each bit, for its values 0 and 1. Numeric columns behind the data's are
+    those of the cascade, WINDOW for each bit. bit_edges: (n_bits, 3, 2), of columns that were
+    learned one by one; the last row is the first position's. label_chain: over labels.
     """
 
     settings: SECOCSettings
@@ -96,25 +98,20 @@ class SECOC(SequenceModel):
 
     def bit_probabilities(self, data: Sequences, workers: Workers) -> Floats:
         """P(bit = 1), given all of its sequence, of the learned columns. (n_rows, n_columns)"""
-        n = self.potentials.rounds
-        out = np.empty((n, data.n_rows), np.float32)
-        if self.settings.history == 0:
-            scores = np.ascontiguousarray(self._scorer.score(data, workers)[:, 0].T)
-            workers.map(
-                lambda j: bit_marginals(scores[j], data.offsets, self.bit_edges[j], out[j]),
-                range(n),
-            )
-            return np.ascontiguousarray(out.T)
+        out = np.empty((data.n_rows, self.rounds), np.float32)
+        order = self.settings.base.order
+        cascade = self.settings.history != 0
         n_own = data.numeric.shape[1]
-        numeric = np.zeros((data.n_rows, n_own + WINDOW * self.n_bits), np.uint8)
-        numeric[:, :n_own] = data.numeric
-        wide = Sequences(data.offsets, data.codes, numeric, data.labels, data.weights)
-        for j in range(n):
-            scores = self._column_scorers[j].score(wide, workers).reshape(-1)
-            bit_marginals(scores, data.offsets, self.bit_edges[j], out[j])
-            first = n_own + WINDOW * j
-            numeric[:, first : first + WINDOW] = cascade_columns(out[j][:, None], data.offsets)
-        return np.ascontiguousarray(out.T)
+        if cascade:
+            numeric = np.zeros((data.n_rows, n_own + WINDOW * self.n_bits), np.uint8)
+            numeric[:, :n_own] = data.numeric
+            data = replace(data, numeric=numeric)
+        for j, scorer in enumerate(self._column_scorers):
+            out[:, j] = bit_probabilities(scorer, self.bit_edges[j], order, data, workers)
+            if cascade:
+                first = n_own + WINDOW * j
+                numeric[:, first : first + WINDOW] = cascade_columns(out[:, [j]], data.offsets)
+        return out
 
     def trainer(
         self, data: Sequences, workers: Workers, held_out: Sequences | None = None
@@ -167,11 +164,14 @@ class SECOC(SequenceModel):
         if settings.bits != n_bits or settings.base.rounds is None:
             reader.fail("settings", f"{n_bits} bits, and rounds of the base", "others")
         masks = read_masks(reader.fields("masks"), n_labels)
-        n_numeric = len(columns.numeric_names)
-        if settings.history != 0:
-            n_numeric += WINDOW * n_bits
-        linear = read_sparse(reader.fields("linear"), n_features, n_numeric, n_bits)
-        forest = Forest.from_state(reader.fields("forest"), n_bits, n_features, n_numeric, 0)
+        n_numeric, n_classes = _sizes(settings, columns, n_bits)
+        linear = read_sparse(reader.fields("linear"), n_features, n_numeric, n_classes)
+        context_order = _context_order(settings)
+        forest = Forest.from_state(
+            reader.fields("forest"), n_classes, n_features, n_numeric, context_order
+        )
+        if np.any(forest.threshold[forest.kind == CONTEXT] > 2):
+            reader.fail("forest", "bits 0 and 1, or 2 for the start, as contexts", "others")
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         most = n_bits if settings.training == "columns" else 2**31 - 1
         rounds = reader.integer("rounds", n_rounds, most)
@@ -193,20 +193,20 @@ class SECOC(SequenceModel):
 
     @cached_property
     def _column_scorers(self) -> list[Scorer]:
-        """Of a cascade, whose columns are scored one after the other."""
-        bin_values = np.concatenate([self.columns.bin_values, cascade_bin_values(self.n_bits)])
+        """Of columns that were learned one by one."""
+        n_cascade = self.n_bits if self.settings.history != 0 else 0
+        bin_values = with_cascade(self.columns, n_cascade).bin_values
         linear, forest = self.potentials.linear, self.potentials.forest
         scorers = []
-        for j in range(self.potentials.rounds):
+        for j in range(self.rounds):
             weights = LinearWeights(
-                np.ascontiguousarray(linear.categorical[:, j : j + 1]),
-                np.ascontiguousarray(linear.numeric[:, j : j + 1]),
+                np.ascontiguousarray(linear.categorical[:, 2 * j : 2 * j + 2]),
+                np.ascontiguousarray(linear.numeric[:, 2 * j : 2 * j + 2]),
             )
-            mine = forest.select(forest.tree_class == j)
-            mine = replace(mine, tree_class=np.zeros(mine.n_trees, np.int32))
-            edges = np.zeros((2, 1), np.float32)
-            potentials = Potentials(edges, weights, _nothing(weights), (mine,), 0)
-            scorers.append(Scorer(potentials, bin_values, 0))
+            mine = forest.select(forest.tree_class // 2 == j)
+            mine = replace(mine, tree_class=mine.tree_class % 2)
+            potentials = Potentials(self.bit_edges[j], weights, _nothing(weights), (mine,), 0)
+            scorers.append(Scorer(potentials, bin_values, _context_order(self.settings)))
         return scorers
 
 
@@ -225,11 +225,8 @@ class SECOCRecipe(Recipe):
         n_labels, n_features = len(labels), len(columns.counts)
         code = make_code(settings.code, n_labels, settings.bits, settings.seed)
         n_bits = code.shape[1]
-        n_numeric = len(columns.numeric_names)
-        if settings.history != 0:
-            n_numeric += WINDOW * n_bits
         chain = LabelChain.plain(n_labels)
-        zeros = LinearWeights.zeros(n_features, n_numeric, n_bits)
+        zeros = LinearWeights.zeros(n_features, *_sizes(settings, columns, n_bits))
         return SECOC(
             settings,
             labels,
@@ -254,6 +251,17 @@ class SECOCRecipe(Recipe):
                 "same, or train a new model"
             )
         return replace(model, settings=replace(now, **same))
+
+
+def _sizes(settings: SECOCSettings, columns: Columns, n_bits: int) -> tuple[int, int]:
+    """Numeric columns, those of the cascade included, and classes of the potentials."""
+    n_numeric = len(columns.numeric_names) + (WINDOW * n_bits if settings.history != 0 else 0)
+    return n_numeric, n_bits if settings.training == "joint" else 2 * n_bits
+
+
+def _context_order(settings: SECOCSettings) -> int:
+    """How many bits before its own the trees of a column see."""
+    return settings.base.context_order if isinstance(settings.base, Settings) else 0
 
 
 def _refuse_absent(labels: list[str], data: Sequences) -> None:

@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine import chain as chains
-from spacy_treecrf.engine.binary import UNKNOWN_BIT, bit_marginals
-from spacy_treecrf.engine.bit_boosting import Bit, BitBooster, Inputs, tree_scores
-from spacy_treecrf.engine.bit_perceptron import learn_bit
+from spacy_treecrf.engine.bits import bit_probabilities, boosted_bit, perceptron_bit, with_cascade
 from spacy_treecrf.engine.boosting import Callback, RoundInfo, predict_labels
-from spacy_treecrf.engine.cascade import WINDOW, cascade_bin_values, cascade_columns
+from spacy_treecrf.engine.cascade import WINDOW, cascade_columns
 from spacy_treecrf.engine.chain_fitting import fit_label_chain
 from spacy_treecrf.engine.constraints import first_forbidden
 from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.linear import LinearWeights
+from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.residuals import allowed_labels
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -40,9 +39,9 @@ _ALONE = Workers(1)
 class Fold:
     """A part of the training data that one set of models does not see."""
 
-    inputs: Inputs  # of all the rest
-    rows: npt.NDArray[np.int64]  # of the rest in the training data
-    held: Sequences  # the part itself
+    rest: Sequences
+    rest_rows: npt.NDArray[np.int64]  # in the training data
+    held: Sequences
     held_rows: npt.NDArray[np.int64]
 
 
@@ -71,9 +70,6 @@ class ColumnsTrainer(Trainer):
         self._model = model
         self._workers = workers
         self._held_out = held_out
-        base = model.settings.base
-        self._min_rows = base.min_rows if isinstance(base, Settings) else 1
-        self._inputs = Inputs.of(data, model.columns, self._min_rows)
         self._folds = self._cut() if self._crosses else []
         # P(bit = 1) as later columns and the chain see it; of columns learned elsewhere, plain
         self._seen = np.zeros((data.n_rows, model.n_bits), np.float32)
@@ -143,18 +139,16 @@ class ColumnsTrainer(Trainer):
         folds = []
         for f in range(n):
             rest = data.subset(np.flatnonzero(fold_of != f))
-            inputs = Inputs.of(rest, self._model.columns, self._min_rows)
             held = data.subset(np.flatnonzero(fold_of == f))
-            rows, held_rows = np.flatnonzero(of_row != f), np.flatnonzero(of_row == f)
-            folds.append(Fold(inputs, rows, held, held_rows))
+            folds.append(Fold(rest, np.flatnonzero(of_row != f), held, np.flatnonzero(of_row == f)))
         return folds
 
-    def _learn(self, columns: Sequence[int]) -> list[tuple[int, Bit]]:
+    def _learn(self, columns: Sequence[int]) -> list[tuple[int, Potentials]]:
         """Columns that do not see each other; what they predict is noted in `_seen`."""
         tasks: list[tuple[int, Fold | None]] = [
             (j, fold) for j in columns for fold in (None, *self._folds)
         ]
-        bits: list[tuple[int, Bit]] = []
+        bits: list[tuple[int, Potentials]] = []
         found = self._workers.map(self._learn_one, tasks)
         for (j, fold), (bit, seen) in zip(tasks, found, strict=True):
             if fold is None:
@@ -164,43 +158,31 @@ class ColumnsTrainer(Trainer):
                 self._seen[rows, j] = seen
         return bits
 
-    def _learn_one(self, task: tuple[int, Fold | None]) -> tuple[Bit, Floats]:
+    def _learn_one(self, task: tuple[int, Fold | None]) -> tuple[Potentials, Floats]:
         """A column, learned from all rows or from those outside a fold, and what it predicts."""
         j, fold = task
         model = self._model
-        settings = model.settings
-        inputs = self._inputs if fold is None else fold.inputs
-        rows: slice | npt.NDArray[np.int64] = slice(None) if fold is None else fold.rows
-        others = inputs.data if fold is None else fold.held
-        bin_values = inputs.bin_values
-        if n_history := settings.n_history(j):
+        settings, base = model.settings, model.settings.base
+        data = self.data if fold is None else fold.rest
+        others = self.data if fold is None else fold.held
+        n_history = settings.n_history(j)
+        columns = with_cascade(model.columns, n_history)
+        if n_history:
             cascade = cascade_columns(self._seen[:, j - n_history : j], self.data.offsets)
-            bin_values = np.concatenate([bin_values, cascade_bin_values(n_history)])
-            inputs = inputs.with_numeric(
-                np.concatenate([inputs.data.numeric, cascade[rows]], axis=1), bin_values
-            )
-            other_rows = rows if fold is None else fold.held_rows
-            wide = np.concatenate([others.numeric, cascade[other_rows]], axis=1)
-            others = replace(others, numeric=wide)
-        labels = inputs.data.labels
-        bits = np.where(
-            labels == UNKNOWN_LABEL, UNKNOWN_BIT, model.code[np.maximum(labels, 0), j]
-        ).astype(np.int8)
+            data = _widened(data, cascade if fold is None else cascade[fold.rest_rows])
+            others = _widened(others, cascade if fold is None else cascade[fold.held_rows])
+        bits = model.code[np.maximum(data.labels, 0), j].astype(np.int32)
+        bits[data.labels == UNKNOWN_LABEL] = UNKNOWN_LABEL
+        data = replace(data, labels=bits)
         seed = int(mix(np.uint64(settings.seed), np.uint64(j))) % 2**63
-        base = settings.base
-        assert base.rounds is not None
         if isinstance(base, Settings):
-            booster = BitBooster(inputs, bits, base, seed)
-            booster.boost(base.rounds)
-            bit = booster.bit
+            bit = boosted_bit(data, columns, replace(base, seed=seed))
         else:
-            bit = learn_bit(inputs, bits, base.rounds, base.order, seed)
-        scores = linear_scores(others, bit.linear, bin_values, _ALONE)
-        if bit.forest.n_trees:
-            scores = scores + tree_scores(bit.forest, 1, inputs.n_features, others, _ALONE)
-        ones = np.empty(others.n_rows, np.float32)
-        bit_marginals(scores.reshape(-1), others.offsets, bit.edges, ones)
-        return bit, ones
+            assert base.rounds is not None
+            bit = perceptron_bit(data, columns, base.rounds, base.order, seed)
+        context_order = base.context_order if isinstance(base, Settings) else 0
+        scorer = Scorer(bit, columns.bin_values, context_order)
+        return bit, bit_probabilities(scorer, bit.edges, base.order, others, _ALONE)
 
     def _with_chain(self, model: SECOC) -> SECOC:
         settings = model.settings
@@ -236,7 +218,11 @@ class ColumnsTrainer(Trainer):
 CHAIN_RIDGE = 1.0
 
 
-def _with_bits(model: SECOC, bits: list[tuple[int, Bit]]) -> SECOC:
+def _widened(data: Sequences, numeric: npt.NDArray[np.uint8]) -> Sequences:
+    return replace(data, numeric=np.concatenate([data.numeric, numeric], axis=1))
+
+
+def _with_bits(model: SECOC, bits: list[tuple[int, Potentials]]) -> SECOC:
     """The model with further columns, in their order."""
     potentials = model.potentials
     n_own = len(model.columns.numeric_names)
@@ -245,12 +231,13 @@ def _with_bits(model: SECOC, bits: list[tuple[int, Bit]]) -> SECOC:
     edges = model.bit_edges.copy()
     forests = []
     for j, bit in bits:
+        two = slice(2 * j, 2 * j + 2)
         # Cascade columns are numbered by their bit, here as well as in every other column.
         first = WINDOW * (j - model.settings.n_history(j))
-        categorical[:, j] = bit.linear.categorical[:, 0]
-        numeric[:n_own, j] = bit.linear.numeric[:n_own, 0]
+        categorical[:, two] = bit.linear.categorical
+        numeric[:n_own, two] = bit.linear.numeric[:n_own]
         n_cascade = len(bit.linear.numeric) - n_own
-        numeric[n_own + first : n_own + first + n_cascade, j] = bit.linear.numeric[n_own:, 0]
+        numeric[n_own + first : n_own + first + n_cascade, two] = bit.linear.numeric[n_own:]
         forests.append(_renumbered(bit.forest, j, n_own, first))
         edges[j] = bit.edges
     return replace(
@@ -269,7 +256,7 @@ def _renumbered(forest: Forest, bit: int, n_own: int, first: int) -> Forest:
     cascade = (forest.kind == NUMERIC) & (forest.feature >= n_own)
     return replace(
         forest,
-        tree_class=np.full(forest.n_trees, bit, np.int32),
+        tree_class=2 * bit + forest.tree_class,
         tree_round=np.full(forest.n_trees, bit, np.int32),
         feature=np.where(cascade, forest.feature + first, forest.feature).astype(np.int32),
     )

@@ -29,7 +29,7 @@ AUTO_BEAM = 16
 # Rounds of joint training: the more labels, the more each of them costs.
 ROUNDS_TIMES_LABELS = 3600
 JOINT_ROUNDS = (12, 40)
-COLUMN_ROUNDS = 60
+COLUMN_ROUNDS = 30
 
 _CHOICES = {
     "code": codes.KINDS,
@@ -40,15 +40,16 @@ _CHOICES = {
     "predictor": CHOICES["predictor"],
 }
 _INTEGERS = {"folds": (2, 100), "threads": (0, 1024), "seed": (0, 2**63 - 1)}
-# What a boosted bit has no use for, and the one value that each of these may have.
-_ONE_WAY: dict[str, Any] = {
+# What bits have no use for, and the one value that each of these may have: in any training, and
+# in joint training.
+_ALWAYS: dict[str, Any] = {"constraints": "none", "beam": None}
+_JOINT: dict[str, Any] = {
+    "order": 1,
     "step": "newton",
     "gamma": "local",
     "pseudo_rounds": 0,
     "line_search": False,
     "unbiased": False,
-    "constraints": "none",
-    "beam": None,
 }
 
 
@@ -89,8 +90,10 @@ class SECOCSettings:
             check_beam(self.beam)
         self._check_base()
         if self.training == AUTO:
-            together = self.history == 0 and self.decoding == "joint" and self.base.order == 1
-            together = together and isinstance(self.base, Settings)
+            base = self.base
+            together = self.history == 0 and self.decoding == "joint"
+            together = together and isinstance(base, Settings) and base.family != "joint"
+            together = together and all(getattr(base, n) == v for n, v in _JOINT.items())
             object.__setattr__(self, "training", "joint" if together else "columns")
         self._check_together()
 
@@ -139,9 +142,10 @@ class SECOCSettings:
         else:
             joint = min(max(ROUNDS_TIMES_LABELS // n_labels, JOINT_ROUNDS[0]), JOINT_ROUNDS[1])
             rounds = joint if self.training == "joint" else COLUMN_ROUNDS
-            base = replace(
-                base, family="separate", rounds=rounds if base.rounds is None else base.rounds
-            )
+            base = replace(base, rounds=rounds if base.rounds is None else base.rounds)
+            if self.training == "joint":
+                base = replace(base, family="separate")
+            base = base.resolved(2)  # the labels of a bit
         return replace(self, bits=bits, base=base)
 
     def changed(self, **settings: Any) -> SECOCSettings:
@@ -165,13 +169,13 @@ class SECOCSettings:
             if base.constraints != "none":
                 raise _bad("base.constraints", base.constraints, "'none', and SECOC's own instead")
             return
-        if base.family == "joint":
-            raise _bad("base.family", base.family, "'auto' or 'separate'")
         if base.order > 1:
             raise _bad("base.order", base.order, "0 or 1")
-        for name, value in _ONE_WAY.items():
+        for name, value in _ALWAYS.items():
             if getattr(base, name) != value:
-                raise _bad(f"base.{name}", getattr(base, name), f"{value!r}, as bits are learned")
+                raise _bad(
+                    f"base.{name}", getattr(base, name), f"{value!r}, and that of the output code"
+                )
 
     def _check_together(self) -> None:
         if self.training == "joint":
@@ -188,8 +192,13 @@ class SECOCSettings:
                 )
             if isinstance(self.base, PerceptronSettings):
                 raise _bad("training", self.training, "'columns' with a perceptron as the base")
-            if self.base.order != 1:
-                raise _bad("base.order", self.base.order, "1 with training='joint'")
+            if self.base.family == "joint":
+                raise _bad("base.family", "joint", "'auto' or 'separate' with training='joint'")
+            for name, value in _JOINT.items():
+                if getattr(self.base, name) != value:
+                    raise _bad(
+                        f"base.{name}", getattr(self.base, name), f"{value!r} with training='joint'"
+                    )
         if self.order == 0 and self.constraints != "none":
             raise _bad(
                 "constraints",
