@@ -221,7 +221,8 @@ class SECOCRecipe(Recipe):
 
     def new(self, labels: list[str], columns: Columns, data: Sequences) -> SECOC:
         settings = self.settings.resolved(len(labels))
-        _refuse_absent(labels, data)
+        if settings.constraints not in ("bio", "biluo"):  # there labels come with their scheme
+            _refuse_absent(labels, data)
         n_labels, n_features = len(labels), len(columns.counts)
         code = make_code(settings.code, n_labels, settings.bits, settings.seed)
         n_bits = code.shape[1]
