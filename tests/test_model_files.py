@@ -26,9 +26,11 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf import BoostedCRF
+from spacy_treecrf import SECOCCRF, BoostedCRF, PerceptronTagger
 from spacy_treecrf.engine.scoring import MAX_MASK_LEAVES
+from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.models import storage
+from spacy_treecrf.models.files import model_from_state
 from tests.state_edits import copied, edit, put, set_labels
 from tests.tiny import tiny_data
 
@@ -61,13 +63,19 @@ def make_models() -> dict[str, dict[str, Any]]:
         "bio": BoostedCRF(**SMALL, constraints="bio", predictor="marginal").fit(X, bio),
         "order 0": BoostedCRF(**SMALL, order=0).fit(X, Y),
         "untrained": BoostedCRF(**{**SMALL, "rounds": 0}).fit(X, Y),
+        "beam": BoostedCRF(**SMALL, family="separate", beam=2).fit(X, Y),
+        "perceptron": PerceptronTagger(rounds=2, threads=1).fit(X, Y),
+        "voted": PerceptronTagger(rounds=2, method="voted", constraints="bio").fit(X, bio),
+        "coded": SECOCCRF(base=BoostedCRF(**SMALL), beam=2, threads=1).fit(X, Y),
+        "columns": SECOCCRF(base=BoostedCRF(**SMALL), decoding="l1", threads=1).fit(X, Y),
+        "cascade": SECOCCRF(base=BoostedCRF(**SMALL), history=2, threads=1).fit(X, Y),
     }
     return {name: model.model_.to_state() for name, model in fitted.items()}
 
 
 def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
     models = make_models()
-    for name in set(models) - {"untrained"}:
+    for name in set(models) - {"untrained", "perceptron", "voted"}:
         state = models[name]
         assert state["columns"]["numeric_names"], name
         assert len(state["forest"]["kind"]), name
@@ -77,6 +85,10 @@ def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
     assert sizes.max() > 2 * MAX_MASK_LEAVES
     assert sizes.min() > 1
     assert models["conjugate"]["direction"]["share"].any()
+    assert models["voted"]["voters"]
+    cascade = models["cascade"]["forest"]
+    n_own = len(models["cascade"]["columns"]["numeric_names"])
+    assert np.any(cascade["feature"][cascade["kind"] == 2] >= n_own)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +155,13 @@ def refusal(work: Callable[[], Any]) -> str | None:
     return None
 
 
+def load_any(path: Path) -> SequenceEstimator:
+    """The estimator that saved a file."""
+    kind = type(model_from_state(storage.read(path)))
+    estimators = (BoostedCRF, PerceptronTagger, SECOCCRF)
+    return next(e for e in estimators if e._model_type is kind).load(path)
+
+
 class Trial:
     """Loads mutants and uses those that load; what it does is written down before it is done."""
 
@@ -168,17 +187,17 @@ class Trial:
     def load(self, data: bytes, sealed: bool, train: bool) -> None:
         path = self.folder / "model"
         path.write_bytes(data)
-        if message := refusal(lambda: BoostedCRF.load(path)):
+        if message := refusal(lambda: load_any(path)):
             self.outcomes["refused"] += 1
             assert not sealed or re.search(r"field '|fields: '|setting '", message), message
             return
-        model = BoostedCRF.load(path)
+        model = load_any(path)
         self.use(model)
         self.outcomes["loaded"] += 1
         if train:
             self.train(model)
 
-    def use(self, model: BoostedCRF) -> None:
+    def use(self, model: SequenceEstimator) -> None:
         few = [[], *X[:3], [{}], [{"word": "new", "size": -1e300}, {"size": math.nan}]]
         labels = set(model.classes_)
         for x, predicted, marginals, paths in zip(
@@ -197,14 +216,16 @@ class Trial:
                 assert all(0.0 <= p <= 1.0 + 1e-6 for p in row.values()), row
                 assert math.isclose(sum(row.values()), bool(paths), abs_tol=1e-6), row
 
-    def train(self, model: BoostedCRF) -> None:
+    def train(self, model: SequenceEstimator) -> None:
         """One more round; the result must be fit for use, and for saving and loading."""
         classes = model.classes_
         y = [[classes[ord(label) % len(classes)] for label in labels] for labels in Y[:10]]
-        model.set_params(warm_start=True, rounds=model.rounds_ + 1)
+        model.set_params(warm_start=True)
+        trained = model.base if isinstance(model, SECOCCRF) else model
+        trained.set_params(rounds=model.rounds_ + 1)
         if refusal(lambda: model.fit(X[:10], y)) is None:
             model.save(self.folder / "trained")
-            self.use(BoostedCRF.load(self.folder / "trained"))
+            self.use(load_any(self.folder / "trained"))
             self.outcomes["trained"] += 1
 
 

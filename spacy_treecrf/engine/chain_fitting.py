@@ -22,9 +22,9 @@ Floats = npt.NDArray[np.float32]
 Vector = npt.NDArray[np.float64]
 
 MEMORY = 8  # pairs of steps and gradients that L-BFGS remembers
-MAX_STEPS = 40
+MAX_STEPS = 30
 MAX_HALVINGS = 20
-LEAST_RISE = 1e-4  # of the objective per row: a step that rises less is the last
+LEAST_RISE = 5e-4  # of the objective per row: a step that rises less is the last
 MAX_LOG_SCALE = 8.0
 SMOOTHING = 0.1  # added to each count of the first guess
 

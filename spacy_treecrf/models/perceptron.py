@@ -34,7 +34,8 @@ Doubles = npt.NDArray[np.float64]
 
 METHODS = ("averaged", "voted")
 DEFAULT_ROUNDS = 10
-MAX_WEIGHT = 1e12  # of a stored weight: far more steps than anyone takes
+MAX_WEIGHT = 1e6
+MAX_TOTAL = 1e15
 # Votes of labels that nobody votes for: less than any vote, and not nothing.
 HALF_A_VOTE = 0.5
 
@@ -196,12 +197,15 @@ class Perceptron(SequenceModel):
         masks = read_masks(reader.fields("masks"), len(labels))
         shape = (len(columns.counts), len(columns.numeric_names), len(labels))
         learned = Learned(
-            _read_weights(reader.fields("weights"), *shape),
-            _read_weights(reader.fields("totals"), *shape),
+            _read_weights(reader.fields("weights"), *shape, MAX_WEIGHT),
+            _read_weights(reader.fields("totals"), *shape, MAX_TOTAL),
             reader.integer("steps", 0, 2**53),
             reader.integer("rounds", 0, 2**31 - 1),
         )
-        voters = tuple(_read_weights(f, *shape) for f in reader.fields_list("voters"))
+        if any(np.any(np.abs(part) > MAX_WEIGHT) for part in learned.average):
+            reader.fail("totals", "those of moderate averages", "others")
+        tables = reader.fields_list("voters")
+        voters = tuple(_read_weights(table, *shape, MAX_WEIGHT) for table in tables)
         reader.done()
         return cls(settings, labels, columns, masks, learned, voters)
 
@@ -368,13 +372,14 @@ def _log_likelihood(model: Perceptron, data: Sequences, workers: Workers) -> flo
     return float(log_p.sum())
 
 
-def _read_weights(reader: Fields, n_features: int, n_numeric: int, n_labels: int) -> Weights:
+def _read_weights(
+    reader: Fields, n_features: int, n_numeric: int, n_labels: int, limit: float
+) -> Weights:
     shapes = ((n_features, n_labels), (n_numeric, n_labels), (n_labels + 1, n_labels))
     names = Weights._fields
-    low, high = -MAX_WEIGHT, MAX_WEIGHT
     return Weights(
         *(
-            reader.array(name, np.float64, shape, low=low, high=high)
+            reader.array(name, np.float64, shape, low=-limit, high=limit)
             for name, shape in zip(names, shapes, strict=True)
         )
     )
