@@ -36,7 +36,7 @@ DATA = {
     "both, window 3": ("synthetic", "both", "tag", 3),
 }
 LENGTHS = (10, 15, 20, 30, 40)
-HISTORIES = (1, 3)
+HISTORIES = (1, 3, "all")
 BEAMS = (2, 5, 10, 20)
 ROUNDS = 20  # of a boosted bit
 QUICK_RECORDS = 120
@@ -135,6 +135,7 @@ def run_ours(task: Task) -> Iterator[Point]:
         "c-SECOC(3) cross-fitted": {"history": 3, "decoding": "l1"},
         "c-SECOC(3) cross-fitted + joint decoding": {"history": 3},
         "c-SECOC(3) + joint decoding": {"history": 3, "cascade": "training"},
+        "c-SECOC(all) + joint decoding": {"history": "all", "cascade": "training"},
     }.items():
         model = SECOCCRF(bits=longest, base=base, **settings)
         seconds = fit(model, task)

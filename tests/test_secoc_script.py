@@ -52,7 +52,7 @@ def test_accuracies_over_the_length_are_of_first_columns() -> None:
     data = labelled_items(records, "tag", 1)
     task = Task("tiny", data, data, (4, 8), 3)
     points = list(run_published(task))
-    assert len(points) == 2 * 4 * 2
+    assert len(points) == 2 * 5 * 2
     assert {point.bits for point in points} == {4, 8}
     assert all((point.cpu_seconds is None) == (point.bits == 4) for point in points)
     assert all(point.accuracy > 40 for point in points)

@@ -217,10 +217,18 @@ class CodedBooster:
         return grow_forest(trees, range(n_bits), self.rounds)
 
     def _take(self, forest: Forest) -> None:
-        """Apply a step with its momentum; without it and shorter where the likelihood would fall.
+        """Apply a step with its momentum; without it and shorter where the likelihood falls."""
+        start_edges, start_scores = self.edges, [rows.scores for rows in self._sets()]
+        try:
+            self._search(forest, start_edges, start_scores)
+        except KeyboardInterrupt:  # the rounds that are done stay, and nothing else
+            self.edges = start_edges
+            for rows, scores in zip(self._sets(), start_scores, strict=True):
+                rows.scores = scores
+            self._residuals_now = None
+            raise
 
-        While it runs, `_residuals_now` is nothing: Ctrl-C must not leave those of other scores.
-        """
+    def _search(self, forest: Forest, start_edges: Floats, start_scores: list[Floats]) -> None:
         before = self._current()
         self._residuals_now = None
         forest = forest.scaled(self.rate)
@@ -231,7 +239,6 @@ class CodedBooster:
             edge_step = (
                 EDGE_RATE * self.settings.shrinkage * before.edge_g / (before.edge_h + ridge)
             )
-        start_edges, start_scores = self.edges, [rows.scores for rows in self._sets()]
         momentum, factor = MOMENTUM, 1.0
         while True:
             edge_speed = momentum * self._edge_speed + factor * edge_step

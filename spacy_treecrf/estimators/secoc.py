@@ -29,6 +29,7 @@ class SECOCCRF(SequenceEstimator):
         neighbours: 0 (i-SECOC), a number (c-SECOC), or "all".
     base: what learns a bit: "boosted" or "perceptron", or an estimator with its own parameters, as
         in `base=BoostedCRF(order=0, rounds=40)`. Its order is that of a bit: 0 is "iid" coding.
+        Joint training has no linear rounds; else its settings mean what they mean for labels.
     code: "random"; "distant" (of 200 random codes the one whose closest words differ most);
         "one_per_class"; "exhaustive" (all columns there are, up to 8 labels).
     training: "joint" grows a tree for each bit in every round, by the gradient of the labels'
