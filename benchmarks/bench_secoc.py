@@ -77,7 +77,7 @@ def main() -> None:
     arguments = parser.parse_args()
     quick = arguments.quick
     n = 100 if quick else None
-    small = Synthetic(n_labels=5, n_observations=5, k_o=2).sample(20)
+    small = Synthetic().sample(40)  # of 40 labels
     for model in models(True).values():  # compiles
         model.fit(*labelled_items(small, "tag", 3))
 

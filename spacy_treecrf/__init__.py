@@ -3,16 +3,28 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacy_treecrf.estimators import SECOCCRF, BoostedCRF, PerceptronTagger
+    from spacy_treecrf.estimators import (
+        SECOCCRF,
+        BoostedCRF,
+        BoostedMEMM,
+        FutureFeatureMEMM,
+        PerceptronTagger,
+    )
 
 __version__ = "0.1.0"
-ESTIMATORS = ("BoostedCRF", "PerceptronTagger", "SECOCCRF")
-__all__ = ["SECOCCRF", "BoostedCRF", "PerceptronTagger", "__version__"]
+__all__ = [
+    "SECOCCRF",
+    "BoostedCRF",
+    "BoostedMEMM",
+    "FutureFeatureMEMM",
+    "PerceptronTagger",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:
-    # Loading the estimator loads numba; every `spacy.blank()` imports this package, so wait.
-    if name in ESTIMATORS:
+    # Loading the estimators loads numba; every `spacy.blank()` imports this package, so wait.
+    if name in __all__:
         from spacy_treecrf import estimators
 
         return getattr(estimators, name)

@@ -21,8 +21,9 @@ Place = tuple[Any, Any]
 def places(table: Any) -> Iterator[Place]:
     for key, value in table.items():
         yield table, key
-        if isinstance(value, dict):
-            yield from places(value)
+        for nested in value if isinstance(value, list) else [value]:
+            if isinstance(nested, dict):
+                yield from places(nested)
 
 
 def all_places(state: dict[str, Any], wanted: type) -> list[Place]:
@@ -164,12 +165,15 @@ def set_labels(state: dict[str, Any], n: int, order: int) -> str:
     state["labels"] = [*state["labels"], *(f"more{i}" for i in range(n - n_old))]
     state["masks"] = {"start": np.ones(n, bool), "trans": np.ones((n, n), bool)}
     state["masks"]["end"] = np.ones(n, bool)
-    state["edges"] = np.zeros((n + 1, n), np.float32)
-    for name in ("linear", "previous_linear"):
+    if "edges" in state:
+        state["edges"] = np.zeros((n + 1, n), np.float32)
+    for name in {"linear", "previous_linear"} & set(state):
         table = state[name]
         table["where"] = table["where"] // n_old * n + table["where"] % n_old
         table["numeric"] = np.zeros((len(table["numeric"]), n), np.float32)
-    state["settings"].update(family="joint", order=order)
+    state["settings"].update(order=order)
+    if "family" in state["settings"]:
+        state["settings"]["family"] = "joint"
     return f"{n} labels, order {order}"
 
 
@@ -204,7 +208,7 @@ def copied(state: Any) -> Any:
     """The same with tables and lists of its own, and shared arrays: no edit changes those."""
     if isinstance(state, dict):
         return {key: copied(value) for key, value in state.items()}
-    return list(state) if isinstance(state, list) else state
+    return [copied(value) for value in state] if isinstance(state, list) else state
 
 
 def edit(state: dict[str, Any], rng: random.Random) -> tuple[dict[str, Any], str]:

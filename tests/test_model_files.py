@@ -26,7 +26,13 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf import SECOCCRF, BoostedCRF, PerceptronTagger
+from spacy_treecrf import (
+    SECOCCRF,
+    BoostedCRF,
+    BoostedMEMM,
+    FutureFeatureMEMM,
+    PerceptronTagger,
+)
 from spacy_treecrf.engine.scoring import MAX_MASK_LEAVES
 from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.models import storage
@@ -48,6 +54,33 @@ MEMORY = 6 * 2**30
 SECONDS = 20
 
 
+FEW: dict[str, Any] = {"rounds": 12, "min_rows": 1, "min_count": 1, "threads": 1}
+ESTIMATORS: tuple[type[SequenceEstimator], ...] = (
+    BoostedCRF,
+    BoostedMEMM,
+    FutureFeatureMEMM,
+    PerceptronTagger,
+    SECOCCRF,
+)
+
+
+def tiny_future(turned: bool = False) -> tuple[list[Any], list[list[str]]]:
+    """Labels tell whether the word w1 follows (turned: comes before) within 2, in the tiny data."""
+    x = [list(reversed(items)) if turned else items for items in X]
+    y = []
+    for items in X:
+        after = [[item["word"] for item in items[t + 1 : t + 3]] for t in range(len(items))]
+        y.append(["B" if "w1" in few else "A" for few in after])
+    return x, [labels[::-1] if turned else labels for labels in y]
+
+
+def load_any(path: Path) -> SequenceEstimator:
+    """By the estimator that learns models of its kind."""
+    model = model_from_state(storage.read(path))
+    (kind,) = (one for one in ESTIMATORS if isinstance(model, one._model_type))
+    return kind.load(path)
+
+
 def make_models() -> dict[str, dict[str, Any]]:
     """The states of one model of each kind: both families, numeric columns, large trees."""
     rng = random.Random(1)
@@ -60,6 +93,10 @@ def make_models() -> dict[str, dict[str, Any]]:
         "joint": BoostedCRF(**SMALL, family="joint", order=2, leaves=80).fit(X, Y),
         "gradient": BoostedCRF(**SMALL, family="joint", step="gradient").fit(X, Y),
         "conjugate": BoostedCRF(**SMALL, family="separate", step="conjugate").fit(X, Y),
+        **{
+            name: BoostedCRF(**SMALL, family="joint", missing=name).fit(X, Y)
+            for name in ("instance_weighting", "surrogate", "imputation", "indicator")
+        },
         "bio": BoostedCRF(**SMALL, constraints="bio", predictor="marginal").fit(X, bio),
         "order 0": BoostedCRF(**SMALL, order=0).fit(X, Y),
         "untrained": BoostedCRF(**{**SMALL, "rounds": 0}).fit(X, Y),
@@ -69,6 +106,14 @@ def make_models() -> dict[str, dict[str, Any]]:
         "coded": SECOCCRF(base=BoostedCRF(**SMALL), beam=2, threads=1).fit(X, Y),
         "columns": SECOCCRF(base=BoostedCRF(**SMALL), decoding="l1", threads=1).fit(X, Y),
         "cascade": SECOCCRF(base=BoostedCRF(**SMALL), history=2, threads=1).fit(X, Y),
+        "memm": BoostedMEMM(**SMALL, order=2, leaves=80).fit(X, Y),
+        "memm beam": BoostedMEMM(
+            **SMALL, order=3, search="beam", right_to_left=True, constraints="bio"
+        ).fit(X, bio),
+        "future": FutureFeatureMEMM(**FEW, bag=2).fit(*tiny_future()),
+        "future greedy": FutureFeatureMEMM(**FEW, order=2, right_to_left=True, search="greedy").fit(
+            *tiny_future(turned=True)
+        ),
     }
     return {name: model.model_.to_state() for name, model in fitted.items()}
 
@@ -81,6 +126,10 @@ def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
         assert len(state["forest"]["kind"]), name
     kinds = [set(models[name]["forest"]["kind"].tolist()) for name in ("separate", "joint")]
     assert kinds == [{0, 1, 2}, {0, 1, 2, 3}]
+    for name in ("memm", "memm beam", "future", "future greedy"):
+        assert len(models[name]["forest"]["kind"]), name
+    for name in ("future", "future greedy"):
+        assert models[name]["detectors"]["forests"], name
     sizes = np.diff(models["large trees"]["forest"]["tree_first"])
     assert sizes.max() > 2 * MAX_MASK_LEAVES
     assert sizes.min() > 1
@@ -89,6 +138,13 @@ def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
     cascade = models["cascade"]["forest"]
     n_own = len(models["cascade"]["columns"]["numeric_names"])
     assert np.any(cascade["feature"][cascade["kind"] == 2] >= n_own)
+    detours = models["surrogate"]["forest"]["detours"]
+    assert set(detours["kind"].tolist()) == {1, 2}
+    assert models["instance_weighting"]["forest"]["detours"]["right_share"].any()
+    assert len(models["imputation"]["columns"]["imputed"])
+    assert any(
+        name.endswith("=<missing>") for name in models["indicator"]["columns"]["feature_names"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +155,7 @@ def saved() -> bytes:
 @pytest.mark.parametrize(
     ("field", "change"),
     [
-        ("kind", lambda s: s.update(kind="memm")),
+        ("kind", lambda s: s.update(kind="nonsense")),
         ("order", lambda s: s["settings"].update(order=3)),
         ("settings.leaves", lambda s: s["settings"].update(leaves=2.5)),
         ("settings.extra", lambda s: s["settings"].update(extra=1)),
@@ -155,13 +211,6 @@ def refusal(work: Callable[[], Any]) -> str | None:
     return None
 
 
-def load_any(path: Path) -> SequenceEstimator:
-    """The estimator that saved a file."""
-    kind = type(model_from_state(storage.read(path)))
-    estimators = (BoostedCRF, PerceptronTagger, SECOCCRF)
-    return next(e for e in estimators if e._model_type is kind).load(path)
-
-
 class Trial:
     """Loads mutants and uses those that load; what it does is written down before it is done."""
 
@@ -198,7 +247,14 @@ class Trial:
             self.train(model)
 
     def use(self, model: SequenceEstimator) -> None:
-        few = [[], *X[:3], [{}], [{"word": "new", "size": -1e300}, {"size": math.nan}]]
+        gone = dict.fromkeys(X[0][0])
+        few = [
+            [],
+            *X[:3],
+            [{}],
+            [{"word": "new", "size": -1e300}, {"size": math.nan}],
+            [gone, gone],
+        ]
         labels = set(model.classes_)
         for x, predicted, marginals, paths in zip(
             few,

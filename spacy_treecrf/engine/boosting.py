@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,16 +16,20 @@ from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.decoding import beam_viterbi, marginal_argmax, viterbi_kernel
+from spacy_treecrf.engine.detours import TreeDetours
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.forest import Forest, empty_forest, grow_forest, last_trees
-from spacy_treecrf.engine.grower import Limits, Tree, TreeInput, grow_tree
+from spacy_treecrf.engine.grower import Entries, Limits, Tree, TreeInput, grow_tree
+from spacy_treecrf.engine.incomplete import grow_incomplete_tree
 from spacy_treecrf.engine.linear import (
     LinearProblem,
     LinearWeights,
     linear_scores,
     solve_linear_round,
 )
+from spacy_treecrf.engine.missing import in_trees
+from spacy_treecrf.engine.missing_cells import missing_cells
 from spacy_treecrf.engine.potentials import ForestScorer, Potentials, Update
 from spacy_treecrf.engine.pseudo import compute_pseudo_residuals
 from spacy_treecrf.engine.residuals import (
@@ -36,6 +40,7 @@ from spacy_treecrf.engine.residuals import (
     compute_residuals,
     expect,
 )
+from spacy_treecrf.engine.routing import find_detours
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
@@ -88,6 +93,8 @@ class _Cached:
         self.booster = booster
         now = booster.potentials
         self.lags = count_lags(data.offsets, booster.context_order)
+        incomplete = booster.incomplete
+        self.missing = missing_cells(data, incomplete.columns) if incomplete else None
         self.linear = self._linear_scores(now.linear)  # shape: (n_rows, n_labels)
         self.previous_linear = self._linear_scores(now.previous_linear)
         n_contexts = booster.n_labels**booster.context_order
@@ -131,8 +138,9 @@ class _Cached:
                 booster.n_features,
                 len(booster.columns.bin_values),
                 booster.contexts,
+                booster.incomplete,
             )
-            scorer.add(self.data, self.lags, scores, booster.workers)
+            scorer.add(self.data, self.lags, scores, booster.workers, self.missing)
 
 
 class Booster:
@@ -162,6 +170,7 @@ class Booster:
         self.masks = masks
         self.context_order = settings.context_order
         self.contexts = list_contexts(n_labels, self.context_order)
+        self.incomplete = in_trees(columns.missing, columns.map)
         self.annotated = Annotated(data, n_labels, settings.order, self.context_order > 0)
         if potentials is None:
             potentials = Potentials.zeros(n_labels, self.n_features, len(columns.bin_values))
@@ -333,11 +342,31 @@ class Booster:
                 settings.subsample,
                 round_seed,
             )
-            tree: Tree = grow_tree(self.tree_input, entries, limits, _seed(round_seed, k))
-            return tree
+            return self._grow_tree(entries, limits, _seed(round_seed, k))
 
-        return grow_forest(
-            self.workers.map(grow, range(self.n_labels)), range(self.n_labels), round_
+        labels = range(self.n_labels)
+        trees = self.workers.map(grow, labels)
+        detours = self._find_detours(trees) if self.incomplete else None
+        return grow_forest(trees, labels, round_, detours)
+
+    def _grow_tree(self, entries: Entries, limits: Limits, seed: np.uint64) -> Tree:
+        missing = self.train.missing
+        if self.incomplete is None or missing is None:
+            return grow_tree(self.tree_input, entries, limits, seed)  # type: ignore[no-any-return]
+        surrogate = not self.incomplete.averages
+        return grow_incomplete_tree(  # type: ignore[no-any-return]
+            self.tree_input, entries, limits, seed, missing, surrogate
+        )
+
+    def _find_detours(self, trees: Sequence[Tree]) -> list[TreeDetours]:
+        missing, incomplete = self.train.missing, self.incomplete
+        assert incomplete is not None
+        if missing is None:
+            n_columns = incomplete.columns.n_columns + len(self.columns.bin_values)
+            missing = np.zeros((len(self.tree_input.codes), n_columns), np.bool_)
+        cells, surrogate = missing, not incomplete.averages
+        return self.workers.map(
+            lambda tree: find_detours(tree, self.tree_input, cells, surrogate), trees
         )
 
     def _take(self, update: Update, before: Residuals) -> Residuals:

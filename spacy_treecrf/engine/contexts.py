@@ -20,6 +20,10 @@ class Contexts(NamedTuple):
     labels: npt.NDArray[np.int32]  # shape: (n_contexts, order)
 
 
+# Of rows that see no previous label.
+NO_CONTEXTS = Contexts(np.array([0, 1], np.int64), np.zeros((1, 0), np.int32))
+
+
 def list_contexts(n_labels: int, order: int) -> Contexts:
     sizes = [n_labels**m for m in range(order + 1)]
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -11,11 +11,13 @@ import numpy as np
 from spacy_treecrf.engine.chain import MAX_ORDER
 from spacy_treecrf.engine.constraints import KINDS
 from spacy_treecrf.engine.forest import MAX_LEAVES
+from spacy_treecrf.engine.missing import ABSENT_METHOD, METHODS
 
 CHOICES = {
     "family": ("auto", "separate", "joint"),
     "step": ("newton", "gradient", "conjugate"),
     "gamma": ("local", "mixing"),
+    "missing": METHODS,
     "constraints": tuple(KINDS),
     "predictor": ("viterbi", "marginal"),
     "monitor": ("log_likelihood", "accuracy"),
@@ -91,6 +93,7 @@ class Settings:
     unbiased: bool = False
     unbiased_rate: float = 0.007
     unbiased_exponent: float = 2.0
+    missing: str = ABSENT_METHOD
     constraints: str = "none"
     predictor: str = "viterbi"
     patience: int = 10

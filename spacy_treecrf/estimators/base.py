@@ -72,6 +72,10 @@ class SequenceEstimator(ABC):
         """A model to go on with, under the parameters of now."""
         return self._recipe().continued(model)
 
+    def _hold_out(self, data: Sequences, n_labels: int) -> tuple[Sequences, Sequences | None]:
+        """What to train on and what to hold out, where no held-out part is given."""
+        return data, None
+
     def fit(
         self,
         X: FeatureSequences,
@@ -97,7 +101,10 @@ class SequenceEstimator(ABC):
         if started is None:
             labels = distinct_labels(y)
             columns, offsets, codes, numeric = fit_columns(
-                X, min_count=recipe.settings.min_count, max_bins=recipe.settings.max_bins
+                X,
+                min_count=recipe.settings.min_count,
+                max_bins=recipe.settings.max_bins,
+                missing=recipe.settings.missing,
             )
         else:
             labels, columns = started.labels, started.columns
@@ -110,9 +117,11 @@ class SequenceEstimator(ABC):
             _refuse_forbidden(model, data)
         else:
             model = self._continued(started)
-        held_out = None
+        held_out: Sequences | None
         if X_dev is not None and y_dev is not None:
             held_out = _encode_held_out(X_dev, y_dev, columns, ids)
+        else:
+            data, held_out = self._hold_out(data, len(labels))
         rounds = model.settings.rounds
         assert rounds is not None  # a model's are decided
         with (

@@ -17,15 +17,21 @@ from spacy_treecrf.engine.constraints import Masks
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
+from spacy_treecrf.engine.missing import IN_TREES, in_trees
 from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, Settings
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.masks import mask_state, masks_of, read_masks
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import add_labels
-
-MAX_WEIGHT = 1e6
+from spacy_treecrf.models.parts import (
+    MAX_WEIGHT,
+    masks_state,
+    new_masks,
+    read_masks,
+    read_sparse,
+    sparse_state,
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,9 @@ class CRF(SequenceModel):
 
     @cached_property
     def scorer(self) -> Scorer:
-        return Scorer(self.potentials, self.columns.bin_values, self.settings.context_order)
+        incomplete = in_trees(self.columns.missing, self.columns.map)
+        order = self.settings.context_order
+        return Scorer(self.potentials, self.columns.bin_values, order, incomplete)
 
     @property
     def rounds(self) -> int:
@@ -78,16 +86,19 @@ class CRF(SequenceModel):
         previous = potentials.previous_linear
         if potentials.rounds >= self.settings.linear_rounds:  # no linear round will ask for it
             previous = LinearWeights.zeros(*previous.shape)
+        forest = potentials.as_grown
+        if self.columns.missing in IN_TREES:
+            forest = forest.with_detours()
         return {
             "kind": "crf",
             "settings": asdict(self.settings),
             "labels": self.labels,
             "columns": self.columns.to_state(),
-            "masks": mask_state(self.masks),
+            "masks": masks_state(self.masks),
             "edges": potentials.edges,
             "linear": sparse_state(potentials.linear),
             "previous_linear": sparse_state(previous),
-            "forest": potentials.as_grown.to_state(),
+            "forest": forest.to_state(),
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
         }
@@ -108,6 +119,8 @@ class CRF(SequenceModel):
             len(columns.numeric_names),
         )
         masks = read_masks(fields.fields("masks"), n_labels)
+        if settings.missing != columns.missing:
+            fields.fail("settings", f"missing={columns.missing!r}, as in columns", "another")
         if settings.family == "auto":
             fields.fail("settings", "a decided family", "'auto'")
         try:
@@ -115,7 +128,12 @@ class CRF(SequenceModel):
         except ValueError as error:
             fields.fail("labels", "few enough for the order", str(error))
         forest = Forest.from_state(
-            fields.fields("forest"), n_labels, n_features, n_numeric, settings.context_order
+            fields.fields("forest"),
+            n_labels,
+            n_features,
+            n_numeric,
+            settings.context_order,
+            with_detours=columns.missing in IN_TREES,
         )
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         direction = fields.table("direction")
@@ -141,7 +159,12 @@ def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Seque
     """A model that has learned nothing yet; `data` tells which transitions occur."""
     settings = settings.resolved(len(labels))
     settings.check_labels(len(labels))
-    masks = masks_of(settings.constraints, labels, settings.order, data)
+    if settings.missing != columns.missing:
+        raise ValueError(
+            f"treecrf: setting 'missing' is {settings.missing!r}, but the columns were fitted for "
+            f"{columns.missing!r}; fit them with the same"
+        )
+    masks = new_masks(settings.constraints, labels, settings.order, data)
     potentials = Potentials.zeros(len(labels), len(columns.counts), len(columns.numeric_names))
     return CRF(settings, labels, columns, masks, potentials)
 
@@ -191,38 +214,20 @@ class CRFRecipe(Recipe):
         return new_crf(self.settings, labels, columns, data)
 
     def continued(self, model: SequenceModel) -> CRF:
-        """What the model is stays as it is: its family, its order, its constraints."""
+        """What the model is stays as it is: its family, order, missing values, constraints."""
         if not isinstance(model, CRF):
             raise ValueError(
                 "treecrf: only a boosted CRF can be boosted further; train a new model"
             )
         was = model.settings
         settings = replace(
-            self.settings, family=was.family, order=was.order, constraints=was.constraints
+            self.settings,
+            family=was.family,
+            order=was.order,
+            missing=was.missing,
+            constraints=was.constraints,
         )
         return replace(model, settings=settings.resolved(len(model.labels)))
-
-
-def sparse_state(weights: LinearWeights) -> dict[str, Any]:
-    """Only the weights that are not zero."""
-    where = np.flatnonzero(weights.categorical)
-    return {
-        "where": where.astype(np.int64),
-        "value": weights.categorical.ravel()[where],
-        "numeric": weights.numeric,
-    }
-
-
-def read_sparse(fields: Fields, n_features: int, n_numeric: int, n_labels: int) -> LinearWeights:
-    where = fields.array("where", np.int64, (None,), low=0, high=max(0, n_features * n_labels - 1))
-    low, high = -MAX_WEIGHT, MAX_WEIGHT
-    value = fields.array("value", np.float32, (len(where),), low=low, high=high)
-    numeric = fields.array("numeric", np.float32, (n_numeric, n_labels), low=low, high=high)
-    if len(where) > n_features * n_labels or np.any(np.diff(where) <= 0):
-        fields.fail("where", "rising positions", "others")
-    categorical = np.zeros(n_features * n_labels, np.float32)
-    categorical[where] = value
-    return LinearWeights(categorical.reshape(n_features, n_labels), numeric)
 
 
 def read_settings(fields: Fields) -> Settings:

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.beam_search import Beams
 from spacy_treecrf.engine.boosting import Callback, predict_labels, predict_marginals
-from spacy_treecrf.engine.chain import Chain
+from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.decoding import nbest
 from spacy_treecrf.engine.sequences import Sequences
@@ -31,6 +32,8 @@ class ModelSettings(Protocol):
     def min_count(self) -> int: ...
     @property
     def max_bins(self) -> int: ...
+    @property
+    def missing(self) -> str: ...
     @property
     def constraints(self) -> str: ...
     @property
@@ -62,6 +65,15 @@ class SequenceModel(ABC):
     @abstractmethod
     def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
         """Of every label after every context. shape: (n_rows, n_contexts, n_labels)"""
+
+    def search(
+        self, data: Sequences, workers: Workers, allowed: Mask | None = None
+    ) -> Beams | None:
+        """Label sequences that the model found by itself; None: its scores and chain decide.
+
+        allowed: uint8 (n_rows, n_labels), 0 where a label is ruled out.
+        """
+        return None
 
     @abstractmethod
     def trainer(
@@ -145,6 +157,9 @@ class Predictor:
         return self.model.scores(data, self.workers)
 
     def labels(self, data: Sequences) -> npt.NDArray[np.int32]:
+        found = self._search(data) if self.predictor == "viterbi" else None
+        if found is not None:
+            return found.labels[:, 0]
         return predict_labels(self.scores(data), data, self.chain, self.predictor, self.workers)
 
     def marginals(self, data: Sequences) -> npt.NDArray[np.float64]:
@@ -154,6 +169,16 @@ class Predictor:
         self, data: Sequences, n: int
     ) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]]:
         """Of each sequence: label sequences (m, length) and their log probabilities (m,)."""
-        scores = self.scores(data)
         bounds = zip(data.offsets[:-1], data.offsets[1:], strict=True)
+        found = self._search(data)
+        if found is not None:
+            kept = np.minimum(found.counts, n)
+            return [
+                (np.ascontiguousarray(found.labels[a:b, :m].T), log_p[:m])
+                for (a, b), m, log_p in zip(bounds, kept, found.log_p, strict=True)
+            ]
+        scores = self.scores(data)
         return self.workers.map(lambda b: nbest(scores[b[0] : b[1]], self.chain, n), list(bounds))
+
+    def _search(self, data: Sequences) -> Beams | None:
+        return self.model.search(data, self.workers)

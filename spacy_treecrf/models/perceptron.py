@@ -17,6 +17,7 @@ from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.constraints import Masks, first_forbidden
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.missing import ABSENT_METHOD
 from spacy_treecrf.engine.perceptron import (
     Weights,
     draw_order,
@@ -27,14 +28,19 @@ from spacy_treecrf.engine.residuals import allowed_labels
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import CHOICES, MAX_ROUNDS, check_beam, check_integer
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.masks import mask_state, masks_of, read_masks
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
+from spacy_treecrf.models.parts import (
+    MAX_WEIGHT,
+    masks_state,
+    new_masks,
+    read_masks,
+    wider_masks,
+)
 
 Doubles = npt.NDArray[np.float64]
 
 METHODS = ("averaged", "voted")
 DEFAULT_ROUNDS = 10
-MAX_WEIGHT = 1e6
 MAX_TOTAL = 1e15
 # Votes of labels that nobody votes for: less than any vote, and not nothing.
 HALF_A_VOTE = 0.5
@@ -91,6 +97,11 @@ class PerceptronSettings:
                 f"treecrf: setting 'beam' is {self.beam!r}; use None with order=0, which looks at "
                 "each position on its own"
             )
+
+    @property
+    def missing(self) -> str:
+        """A missing value is as if it was not mentioned."""
+        return ABSENT_METHOD
 
     def resolved(self) -> PerceptronSettings:
         """The same with the number of rounds decided."""
@@ -169,7 +180,9 @@ class Perceptron(SequenceModel):
                 "new model with all labels, or use BoostedCRF, which can"
             )
         names = [*self.labels, *new]
-        return _untrained(self.settings, names, self.columns, None)
+        settings = self.settings
+        masks = wider_masks(self.masks, settings.constraints, names, settings.order)
+        return _untrained(settings, names, self.columns, masks)
 
     def to_state(self) -> dict[str, Any]:
         return {
@@ -177,7 +190,7 @@ class Perceptron(SequenceModel):
             "settings": asdict(self.settings),
             "labels": self.labels,
             "columns": self.columns.to_state(),
-            "masks": mask_state(self.masks),
+            "masks": masks_state(self.masks),
             "weights": self.learned.weights._asdict(),
             "totals": self.learned.totals._asdict(),
             "steps": self.learned.steps,
@@ -194,6 +207,8 @@ class Perceptron(SequenceModel):
         if not labels:
             reader.fail("labels", "at least one label", "none")
         columns = Columns.from_state(reader.table("columns"))
+        if columns.missing != settings.missing:
+            reader.fail("columns", f"missing={settings.missing!r}", "another")
         masks = read_masks(reader.fields("masks"), len(labels))
         shape = (len(columns.counts), len(columns.numeric_names), len(labels))
         learned = Learned(
@@ -336,7 +351,9 @@ class PerceptronRecipe(Recipe):
         return PerceptronRecipe(replace(self.settings, **settings))
 
     def new(self, labels: list[str], columns: Columns, data: Sequences) -> Perceptron:
-        return _untrained(self.settings.resolved(), labels, columns, data)
+        settings = self.settings.resolved()
+        masks = new_masks(settings.constraints, labels, settings.order, data)
+        return _untrained(settings, labels, columns, masks)
 
     def continued(self, model: SequenceModel) -> Perceptron:
         """What the model is stays as it is: its order, its method, its constraints."""
@@ -353,9 +370,8 @@ class PerceptronRecipe(Recipe):
 
 
 def _untrained(
-    settings: PerceptronSettings, labels: list[str], columns: Columns, data: Sequences | None
+    settings: PerceptronSettings, labels: list[str], columns: Columns, masks: Masks
 ) -> Perceptron:
-    masks = masks_of(settings.constraints, labels, settings.order, data)
     zeros = zero_weights(len(columns.counts), len(columns.numeric_names), len(labels))
     return Perceptron(settings, labels, columns, masks, Learned(zeros, zeros, 0, 0))
 

@@ -30,9 +30,15 @@ from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.splitting import CONTEXT
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.codes import MAX_BITS, Bits, is_valid, label_scores, make_code
-from spacy_treecrf.models.crf import MAX_WEIGHT, read_sparse, sparse_state
-from spacy_treecrf.models.masks import mask_state, masks_of, read_masks
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
+from spacy_treecrf.models.parts import (
+    MAX_WEIGHT,
+    masks_state,
+    new_masks,
+    read_masks,
+    read_sparse,
+    sparse_state,
+)
 from spacy_treecrf.models.secoc_settings import (
     SECOCSettings,
     read_secoc_settings,
@@ -138,7 +144,7 @@ class SECOC(SequenceModel):
             "settings": secoc_settings_state(self.settings),
             "labels": self.labels,
             "columns": self.columns.to_state(),
-            "masks": mask_state(self.masks),
+            "masks": masks_state(self.masks),
             "code": self.code,
             "linear": sparse_state(self.potentials.linear),
             "forest": self.potentials.forest.to_state(),
@@ -163,6 +169,8 @@ class SECOC(SequenceModel):
             reader.fail("code", "a code word for each label, all different", "others")
         if settings.bits != n_bits or settings.base.rounds is None:
             reader.fail("settings", f"{n_bits} bits, and rounds of the base", "others")
+        if columns.missing != settings.missing:
+            reader.fail("columns", f"missing={settings.missing!r}", "another")
         masks = read_masks(reader.fields("masks"), n_labels)
         n_numeric, n_classes = _sizes(settings, columns, n_bits)
         linear = read_sparse(reader.fields("linear"), n_features, n_numeric, n_classes)
@@ -221,8 +229,7 @@ class SECOCRecipe(Recipe):
 
     def new(self, labels: list[str], columns: Columns, data: Sequences) -> SECOC:
         settings = self.settings.resolved(len(labels))
-        if settings.constraints not in ("bio", "biluo"):  # there labels come with their scheme
-            _refuse_absent(labels, data)
+        _refuse_absent(labels, data)
         n_labels, n_features = len(labels), len(columns.counts)
         code = make_code(settings.code, n_labels, settings.bits, settings.seed)
         n_bits = code.shape[1]
@@ -232,7 +239,7 @@ class SECOCRecipe(Recipe):
             settings,
             labels,
             columns,
-            masks_of(settings.constraints, labels, settings.order, data),
+            new_masks(settings.constraints, labels, settings.order, data),
             code,
             Potentials(chain.edges, zeros, zeros, (), 0),
             np.zeros((n_bits, 3, 2), np.float32),
@@ -266,12 +273,15 @@ def _context_order(settings: SECOCSettings) -> int:
 
 
 def _refuse_absent(labels: list[str], data: Sequences) -> None:
+    """A label that never occurs is a mistake, unless its scheme brings it: I-X where B-X occurs."""
     known = data.labels[data.labels != UNKNOWN_LABEL]
     counts = np.bincount(known, minlength=len(labels))
-    if len(labels) and not counts.all():
-        absent = labels[int(np.argmin(counts))]
+    types = {label[1:] for label, n in zip(labels, counts, strict=True) if n and label[1:2] == "-"}
+    absent = [label for label, n in zip(labels, counts, strict=True) if not n]
+    absent = [label for label in absent if label[1:] not in types]
+    if absent:
         raise ValueError(
-            f"treecrf: label {absent!r} never occurs in the training data, so nothing can be "
+            f"treecrf: label {absent[0]!r} never occurs in the training data, so nothing can be "
             "learned of its code word; leave it out, or annotate it"
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.engine.missing import IN_TREES
 from spacy_treecrf.engine.settings import (
     CHOICES,
     Settings,
@@ -116,6 +117,10 @@ class SECOCSettings:
         return self.base.max_bins
 
     @property
+    def missing(self) -> str:
+        return self.base.missing
+
+    @property
     def patience(self) -> int:
         return self.base.patience
 
@@ -171,6 +176,10 @@ class SECOCSettings:
             return
         if base.order > 1:
             raise _bad("base.order", base.order, "0 or 1")
+        if base.missing in IN_TREES:
+            raise _bad(
+                "base.missing", base.missing, "one that is part of the encoding, not of trees"
+            )
         for name, value in _ALWAYS.items():
             if getattr(base, name) != value:
                 raise _bad(

@@ -22,6 +22,7 @@ from spacy_treecrf.pipeline.confidence import (
     set_token_probabilities,
 )
 from spacy_treecrf.pipeline.label_names import names_of, sequence_labels
+from spacy_treecrf.pipeline.presets import allowed_by, rule_out
 from spacy_treecrf.pipeline.sequencing import check_mode, cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.tasks.biluo import (
@@ -37,10 +38,6 @@ if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not befor
     from spacy_treecrf.engine.sequences import Sequences
     from spacy_treecrf.features.extractor import FeatureExtractor
     from spacy_treecrf.pipeline.learning import Learner
-
-# Added to the scores of labels that a preset annotation rules out. Not -inf: where presets
-# contradict each other, the others must still have a best labelling.
-RULED_OUT = -1e4
 
 
 @dataclass(frozen=True)
@@ -205,12 +202,19 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         data = self._encode(docs)
         model, names = self.shim.trained, self.shim.labels
         scores = self.model.predict(data)
-        self._keep_presets(docs, scores)
+        rows, kept = self._presets(docs)
+        rule_out(scores, rows, kept)
         predictor = self.shim.settings.predictor
+        found = None
         with Workers(self.shim.settings.threads) as workers:
-            ids = predict_labels(scores, data, model.chain, predictor, workers)
+            if predictor == "viterbi":
+                found = model.search(data, workers, allowed_by(rows, kept, len(scores), len(names)))
+            if found is not None:
+                ids = found.labels[:, 0]
+            else:
+                ids = predict_labels(scores, data, model.chain, predictor, workers)
         labels = [names[i] for i in ids.tolist()]
-        exact = model.settings.constraints == "biluo" and predictor == "viterbi"
+        exact = model.settings.constraints == "biluo" and predictor == "viterbi" and found is None
         if self.task.constraints == "biluo" and not exact:
             labels = well_formed(labels, data.offsets.tolist())
             ids = self.learner.label_ids([labels])
@@ -350,9 +354,11 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         nothing = np.zeros(len(codes), np.int32)
         return Sequences(offsets, codes, numeric, nothing, np.ones(len(codes), np.float32))
 
-    def _keep_presets(self, docs: Sequence[Doc], scores: npt.NDArray[np.float32]) -> None:
-        """Rule out what contradicts labels that are already on the docs and must stay."""
+    def _presets(self, docs: Sequence[Doc]) -> tuple[list[int], list[int]]:
+        """Rows whose labels are already on the docs and must stay, and these labels' ids."""
         ids = {label: i for i, label in enumerate(self.shim.labels)}
+        rows: list[int] = []
+        known: list[int] = []
         row = 0
         for doc in docs:
             preset = self.task.preset(doc)
@@ -365,10 +371,10 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
                 for i, label in enumerate(preset):
                     kept = ids.get(label, fallback) if label is not None else None
                     if kept is not None:
-                        before = scores[row + i, :, kept].copy()
-                        scores[row + i] += np.float32(RULED_OUT)
-                        scores[row + i, :, kept] = before
+                        rows.append(row + i)
+                        known.append(kept)
             row += len(doc)
+        return rows, known
 
     def _marginals(
         self, scores: npt.NDArray[np.float32], data: "Sequences"

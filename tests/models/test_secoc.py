@@ -199,6 +199,7 @@ def test_defaults_choose_for_themselves() -> None:
         ({"base": PerceptronTagger(), "training": "joint"}, "'columns' with a perceptron"),
         ({"decoding": "l1", "constraints": "observed"}, "no transitions to constrain"),
         ({"folds": 1}, "'folds' is 1"),
+        ({"base": BoostedCRF(missing="surrogate")}, r"'base\.missing' is 'surrogate'"),
     ],
 )
 def test_bad_settings_are_refused(changes: dict[str, Any], says: str) -> None:

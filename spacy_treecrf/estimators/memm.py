@@ -1,4 +1,4 @@
-"""The boosted CRF as an estimator."""
+"""The boosted MEMM as an estimator."""
 
 from __future__ import annotations
 
@@ -6,44 +6,45 @@ from collections.abc import Callable
 from typing import Any
 
 from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.estimators.base import SequenceEstimator
-from spacy_treecrf.models.crf import CRF, CRFRecipe
+from spacy_treecrf.models.holding_out import hold_out
+from spacy_treecrf.models.local_settings import MEMMSettings
+from spacy_treecrf.models.memm import MEMM, MEMMRecipe
 from spacy_treecrf.models.model import SequenceModel
 
 
-class BoostedCRF(SequenceEstimator):
-    """A conditional random field whose potentials are learned by gradient tree boosting.
+class BoostedMEMM(SequenceEstimator):
+    """A maximum-entropy Markov model by boosted trees: P(label | previous labels, features).
 
-    X is a list of sequences of feature dicts, as python-crfsuite takes them; y a list of sequences
-    of labels, where None means "not annotated". Leading rounds fit a linear model, later ones
-    grow one regression tree for each label.
+    X is a list of sequences of feature dicts, y a list of sequences of labels, where None means
+    "not annotated". Trained position by position on the annotated previous labels, which is fast
+    at any order; `BoostedCRF` is trained on whole sequences.
 
-    family: "separate" learns scores of single labels and one matrix of transitions (Chen 2015);
-        "joint" lets trees see the previous labels (Dietterich 2004), which costs the square of the
-        number of labels; "auto" takes joint for up to 8 labels and for orders above 1.
-    order: previous labels a label depends on: 0 (independent positions), 1, with "joint" up to 4.
-    step: "newton" (second order) or "gradient" (step 1, as in TreeCRF).
-    gamma: how newton bounds the curvature: "local" looks at single positions and halves a step
-        that lowered the likelihood; "mixing" adds the chain's mixing rate (Chen 2015), safer and
-        slower.
+    order: previous labels that a label depends on, 0 to 4; 0 is the sliding window.
+    right_to_left: read sequences from their ends: the "previous" labels are those that follow.
+    search: "exact" finds the most probable sequence, but scores every history (n_labels**order);
+        "greedy" takes the best label, position by position; "beam" keeps the best `beam_width`
+        histories; "auto" is exact up to 4096 scores a position, then a beam. Marginals and n-best
+        lists of a search are those of the label sequences in its beam.
+    step: "newton" (second order) or "gradient".
     rounds: boosting rounds in all; None means 40 to 150, the more the fewer labels there are.
     linear_rounds: how many of them, at the beginning, are linear.
-    pseudo_rounds: rounds, at the beginning, that follow the pseudo-likelihood.
     leaves, depth: limits of a tree; depth 0 means none.
     min_rows: rows that each leaf must hold. min_count: rows that a feature needs to be used.
     penalty: quadratic penalty on leaf values. min_gain: fall of the loss that a split must bring.
-    ridge: on linear weights and transitions.
+    ridge: on linear weights.
     shrinkage: factor on every tree. max_step: bound of a leaf value under newton.
     trim: share of the gradient's sum that trees may ignore in their least important rows.
     subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
         columns drawn for each tree, for each node.
     line_search: scale every round to the best of several step lengths.
     constraints: transitions that are possible at all: "none", "observed" (those in the training
-        data), "bio" or "biluo".
+        data), "bio" or "biluo". They bind decoding; training does not know them.
     predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
-    patience, monitor: with X_dev, y_dev: stop after so many rounds (0: never) without a better
-        held-out "log_likelihood" or "accuracy", and keep the best round.
+    patience, monitor: stop after so many rounds (0: never) without a better held-out
+        "log_likelihood" or "accuracy", both after the annotated labels, and keep the best round.
+    dev_share: share of the sequences that is held out where X_dev, y_dev are not given; 0: none.
     max_bins: bins of a numeric column. seed: of all random draws.
     threads: 0 means all cores; never changes the result.
     warm_start: `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
@@ -52,13 +53,13 @@ class BoostedCRF(SequenceEstimator):
 
     def __init__(
         self,
-        family: str = "auto",
         order: int = 1,
+        right_to_left: bool = False,
+        search: str = "auto",
+        beam_width: int = 8,
         step: str = "newton",
-        gamma: str = "local",
         rounds: int | None = None,
         linear_rounds: int = 5,
-        pseudo_rounds: int = 0,
         leaves: int = 64,
         depth: int = 0,
         min_rows: int = 3,
@@ -78,19 +79,20 @@ class BoostedCRF(SequenceEstimator):
         predictor: str = "viterbi",
         patience: int = 10,
         monitor: str = "log_likelihood",
+        dev_share: float = 0.2,
         threads: int = 0,
         seed: int = 0,
         warm_start: bool = False,
         verbose: bool = False,
         callback: Callable[[RoundInfo], None] | None = None,
     ) -> None:
-        self.family = family
         self.order = order
+        self.right_to_left = right_to_left
+        self.search = search
+        self.beam_width = beam_width
         self.step = step
-        self.gamma = gamma
         self.rounds = rounds
         self.linear_rounds = linear_rounds
-        self.pseudo_rounds = pseudo_rounds
         self.leaves = leaves
         self.depth = depth
         self.min_rows = min_rows
@@ -110,28 +112,38 @@ class BoostedCRF(SequenceEstimator):
         self.predictor = predictor
         self.patience = patience
         self.monitor = monitor
+        self.dev_share = dev_share
         self.threads = threads
         self.seed = seed
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
 
-    _model_type = CRF
-    model_: CRF
+    _model_type = MEMM
+    model_: MEMM
 
-    def _recipe(self) -> CRFRecipe:
-        return CRFRecipe(Settings(**{name: getattr(self, name) for name in Settings.names()}))
+    def _recipe(self) -> MEMMRecipe:
+        names = MEMMSettings.names()
+        return MEMMRecipe(MEMMSettings(**{name: getattr(self, name) for name in names}))
 
     def _continued(self, model: SequenceModel) -> SequenceModel:
-        assert isinstance(model, CRF)
-        asked = self._recipe().settings.resolved(len(model.labels))
-        if (asked.family, asked.order) != (model.settings.family, model.settings.order):
-            raise ValueError(
-                f"treecrf: warm_start goes on with a model of family={model.settings.family!r}, "
-                f"order={model.settings.order}; set the same, or warm_start=False"
-            )
+        assert isinstance(model, MEMM)
+        refuse_other("order", self.order, model.settings.order)
+        refuse_other("right_to_left", self.right_to_left, model.settings.right_to_left)
         return super()._continued(model)
+
+    def _hold_out(self, data: Sequences, n_labels: int) -> tuple[Sequences, Sequences | None]:
+        settings = self._recipe().settings
+        return hold_out(data, settings.dev_share, n_labels, settings.seed)
 
     @classmethod
     def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:
-        return {name: getattr(model.settings, name) for name in Settings.names()}
+        return {name: getattr(model.settings, name) for name in MEMMSettings.names()}
+
+
+def refuse_other(name: str, asked: object, found: object) -> None:
+    if asked != found:
+        raise ValueError(
+            f"treecrf: warm_start goes on with a model of {name}={found!r}; set the same, or "
+            "warm_start=False"
+        )

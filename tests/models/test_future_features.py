@@ -1,0 +1,288 @@
+"""The MEMM with future features: what it presents, its words, its stored form."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spacy_treecrf.corpora.future_bits import FutureBits, bit_features
+from spacy_treecrf.engine.chain import log_normalizers, path_scores
+from spacy_treecrf.engine.columns import fit_columns
+from spacy_treecrf.engine.detectors import Detector
+from spacy_treecrf.engine.forest import grow_forest
+from spacy_treecrf.engine.grower import Tree
+from spacy_treecrf.engine.history import turned_round
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF, NUMERIC
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.models import storage
+from spacy_treecrf.models.detector_words import describe
+from spacy_treecrf.models.files import model_from_state
+from spacy_treecrf.models.future_features import FutureMEMM, FutureRecipe
+from spacy_treecrf.models.local_settings import FutureSettings, MEMMSettings
+from spacy_treecrf.models.memm import MEMMRecipe
+from spacy_treecrf.models.model import Predictor
+from tests.engine.training_data import Training, random_training
+
+ONE = Workers(1)
+SMALL = {"min_rows": 1, "bag": 3}
+SHAPES = [
+    {"order": 0},
+    {"order": 1},
+    {"order": 2},
+    {"order": 1, "right_to_left": True},
+    {"order": 2, "search": "beam", "beam_width": 2},
+    {"order": 1, "search": "greedy", "right_to_left": True},
+    {"order": 1, "bag": None},
+]
+shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
+
+
+def bits(problem: str = "or", n: int = 150) -> Training:
+    records = FutureBits(problem, length=10, bag=3, seed=2).sample(n)
+    columns, offsets, codes, numeric = fit_columns([bit_features(r) for r in records])
+    y = np.array([int(label) for r in records for label in r.labels["label"]], np.int32)
+    data = Sequences(offsets, codes, numeric, y, np.ones(len(y), np.float32))
+    return Training(columns, data, ["0", "1"])
+
+
+def bits_for(shape: dict) -> Training:
+    """Labels depend on what the model of this shape reads later."""
+    training = bits()
+    if shape.get("right_to_left"):
+        return replace(training, data=turned_round(training.data))
+    return training
+
+
+def new_model(training: Training, **settings) -> FutureMEMM:
+    recipe = FutureRecipe(FutureSettings(**{**SMALL, **settings}))
+    return recipe.new(training.labels, training.columns, training.data)
+
+
+def fitted(training: Training, rounds: int = 40, **settings) -> FutureMEMM:
+    return new_model(training, **settings).trainer(training.data, ONE).train(rounds)
+
+
+def accuracy(model: FutureMEMM, data: Sequences) -> float:
+    return float((Predictor(model, ONE).labels(data) == data.labels).mean())
+
+
+@pytest.mark.parametrize("right_to_left", [False, True])
+@pytest.mark.parametrize("order", [0, 2])
+def test_the_likelihood_of_training_is_that_of_the_presented_model(order, right_to_left) -> None:
+    """Round by round, also while detectors are growing."""
+    training = bits_for({"right_to_left": right_to_left})
+    model = new_model(training, order=order, right_to_left=right_to_left)
+    data = training.data.subset(np.arange(100))
+    trainer = model.trainer(data, ONE, training.data.subset(np.arange(100, 150)))
+    detectors = set()
+    for rounds in range(0, 40, 3):
+        trainer.train(rounds)
+        now = trainer.model
+        scores = now.scores(data, ONE)
+        log_z = log_normalizers(scores, data.offsets, now.chain)
+        np.testing.assert_allclose(log_z, 0.0, atol=1e-4)
+        total = path_scores(scores, data.offsets, data.labels, now.chain).sum()
+        assert trainer.log_likelihood == pytest.approx(total / trainer.n_annotated, abs=1e-5)
+        detectors.add(len(now.potentials.detectors))
+    assert max(detectors) > 0
+
+
+def test_what_comes_later_is_learned_and_without_detectors_it_is_not() -> None:
+    both = bits("or", n=400)
+    unseen = both.data.subset(np.arange(150, 400))
+    training = replace(both, data=both.data.subset(np.arange(150)))
+    future = fitted(training, 100, order=0)
+    assert accuracy(future, unseen) > 0.99
+    window = MEMMRecipe(MEMMSettings(order=0, min_rows=1)).new(
+        training.labels, training.columns, training.data
+    )
+    window = window.trainer(training.data, ONE).train(40)
+    assert (Predictor(window, ONE).labels(unseen) == unseen.labels).mean() < 0.85
+
+
+@shapes
+def test_a_stored_model_predicts_the_same(shape) -> None:
+    training = bits_for(shape)
+    model = fitted(training, **shape)
+    assert model.potentials.detectors
+    loaded = model_from_state(storage.parse(storage.dump(model.to_state())))
+    assert isinstance(loaded, FutureMEMM)
+    assert loaded.settings == model.settings
+    for call in ("scores", "labels", "marginals"):
+        expected = getattr(Predictor(model, ONE), call)(training.data)
+        found = getattr(Predictor(loaded, ONE), call)(training.data)
+        np.testing.assert_array_equal(found, expected)
+    assert storage.dump(loaded.to_state()) == storage.dump(model.to_state())
+    assert loaded.describe_detectors() == model.describe_detectors()
+
+
+def test_training_goes_on_from_a_stored_model() -> None:
+    training = bits()
+    first = fitted(training, 12, order=0)
+    loaded = FutureMEMM.from_state(storage.parse(storage.dump(first.to_state())))
+    further = loaded.trainer(training.data, ONE).train(80)
+    assert further.rounds > first.rounds
+    assert accuracy(further, training.data) > 0.99
+
+
+@shapes
+def test_further_labels_are_improbable_and_leave_the_others_as_they_were(shape) -> None:
+    training = bits_for(shape)
+    model = fitted(training, **shape)
+    wider = model.with_labels(["0", "1", "new"])
+    before = Predictor(model, ONE).marginals(training.data)
+    after = Predictor(wider, ONE).marginals(training.data)
+    assert after[:, 2].max() < 0.5
+    rest = after[:, :2] / after[:, :2].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(rest, before, atol=0.15)
+    assert np.abs(rest - before).mean() < 0.01
+    labels = training.data.labels.copy()
+    labels[::7] = 2
+    trained = wider.trainer(replace(training.data, labels=labels), ONE).train(wider.rounds + 3)
+    assert trained.labels == ["0", "1", "new"]
+
+
+@pytest.mark.parametrize("longest", [1, 2, 4])
+@pytest.mark.parametrize("bag", [6, None])
+def test_sequences_may_be_shorter_than_the_bag(bag, longest) -> None:
+    training = random_training(1, n_sequences=40, longest=longest)
+    model = fitted(training, 15, order=1, bag=bag)
+    scores = model.scores(training.data, ONE)
+    assert np.isfinite(scores).all()
+
+
+def test_labels_that_never_change_are_learned_without_detectors() -> None:
+    training = random_training(2)
+    constant = replace(training.data, labels=np.ones(training.data.n_rows, np.int32))
+    model = fitted(replace(training, data=constant), 20, order=1)
+    assert (Predictor(model, ONE).labels(constant) == 1).all()
+    assert not model.potentials.detectors
+
+
+def test_a_label_that_the_held_out_part_lacks_does_no_harm() -> None:
+    training = bits()
+    data = training.data
+    half = data.n_sequences // 2
+    train, held = data.subset(np.arange(half)), data.subset(np.arange(half, data.n_sequences))
+    held = replace(held, labels=np.ones(held.n_rows, np.int32))
+    model = new_model(training, order=1).trainer(train, ONE, held).train(20)
+    marginals = Predictor(model, ONE).marginals(train)
+    np.testing.assert_allclose(marginals.sum(axis=1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("search", ["exact", "beam"])
+@pytest.mark.parametrize("bag", [3, None])
+def test_decoding_takes_time_in_proportion_to_the_length(bag, search) -> None:
+    """One sequence of 16 times the length: quadratic work would take 256 times as long."""
+    training = bits()
+    model = fitted(training, 20, order=1, bag=bag, search=search)
+    data = training.data
+
+    def seconds(n: int) -> float:
+        rows = np.arange(n) % data.n_rows
+        long = Sequences(
+            np.array([0, n]),
+            data.codes[rows],
+            data.numeric[rows],
+            data.labels[rows],
+            data.weights[rows],
+        )
+        taken = []
+        for _ in range(3):
+            began = time.perf_counter()
+            Predictor(model, ONE).labels(long)
+            taken.append(time.perf_counter() - began)
+        return min(taken)
+
+    seconds(10)
+    assert seconds(64_000) < 5 * 16 * seconds(4_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bag", 0),
+        ("bag", -1),
+        ("bag", 2.5),
+        ("bag", True),
+        ("detector_start", np.nan),
+        ("detector_rounds", 0),
+        ("max_alpha", 0.0),
+        ("max_beta", -1.0),
+        ("max_eta", np.inf),
+        ("order", 5),
+    ],
+)
+def test_bad_settings_are_refused_by_name(name, value) -> None:
+    with pytest.raises(ValueError, match=rf"^treecrf: setting '{name}' is "):
+        FutureSettings(**{name: value})
+
+
+# -- words
+
+
+def detector_of(*nodes: tuple[int, int, int, int, int, float], start: float = -5.0) -> Detector:
+    """One tree; a node is kind, feature, threshold, left, right, value."""
+    columns = list(zip(*nodes, strict=True))
+    dtypes = (np.uint8, np.int32, np.int32, np.int32, np.int32, np.float64)
+    arrays = [np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)]
+    return Detector(1, start, 2.0, grow_forest([Tree(*arrays, np.zeros(len(nodes)))], [0], 0))
+
+
+def letters() -> Training:
+    X = [[{"letter": "y", "end": True, "size": 1.0}, {"letter": "z", "size": 2.0}]] * 3
+    columns, offsets, codes, numeric = fit_columns(X)
+    data = Sequences(offsets, codes, numeric, np.zeros(6, np.int32), np.ones(6, np.float32))
+    return Training(columns, data, ["0", "1"])
+
+
+def test_a_detector_is_described_by_its_strongest_path() -> None:
+    columns = letters().columns
+    y, z = (columns.feature_names.index(f"letter={v}") for v in "yz")
+    end = columns.feature_names.index("end")
+    detector = detector_of(
+        (CATEGORICAL, y, 0, 1, 2, 0.0),
+        (CATEGORICAL, z, 0, 3, 4, 0.0),
+        (LEAF, -1, 0, -1, -1, 9.0),
+        (LEAF, -1, 0, -1, -1, -1.0),
+        (LEAF, -1, 0, -1, -1, 5.5),
+    )
+    words = describe(detector, columns, "1", FutureSettings(bag=4), 3)
+    assert words == (
+        "a letter y (p = 0.98) or a letter z (p = 0.62) within the next 4 speaks for '1'"
+    )
+    words = describe(detector, columns, "1", FutureSettings(bag=4), 1)
+    assert words == ("a letter y (p = 0.98) or 1 further pattern within the next 4 speaks for '1'")
+    words = describe(detector, columns, "1", FutureSettings(bag=2, right_to_left=True), 1)
+    assert "within the 2 before" in words
+    without = detector_of(
+        (CATEGORICAL, end, 0, 1, 2, 0.0),
+        (LEAF, -1, 0, -1, -1, 9.0),
+        (LEAF, -1, 0, -1, -1, -9.0),
+    )
+    words = describe(without, columns, "x", FutureSettings(), 3)
+    assert words == "no end (p = 0.98) anywhere after speaks for 'x'"
+    both = detector_of(
+        (CATEGORICAL, y, 0, 1, 2, 0.0),
+        (LEAF, -1, 0, -1, -1, -1.0),
+        (CATEGORICAL, end, 0, 3, 4, 0.0),
+        (LEAF, -1, 0, -1, -1, 9.0),
+        (LEAF, -1, 0, -1, -1, -9.0),
+    )
+    words = describe(both, columns, "x", FutureSettings(), 3)
+    assert words == "a letter y without end (p = 0.98) anywhere after speaks for 'x'"
+
+
+def test_numbers_are_described_by_their_range() -> None:
+    columns = letters().columns
+    detector = detector_of(
+        (NUMERIC, 0, 1, 1, 2, 0.0),
+        (LEAF, -1, 0, -1, -1, -1.0),
+        (LEAF, -1, 0, -1, -1, 9.0),
+    )
+    words = describe(detector, columns, "1", FutureSettings(bag=1), 3)
+    assert words == "size above 1.5 (p = 0.98) within the next 1 speaks for '1'"
