@@ -15,7 +15,7 @@ from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.contexts import count_lags, list_contexts
-from spacy_treecrf.engine.decoding import marginal_argmax, viterbi_kernel
+from spacy_treecrf.engine.decoding import beam_viterbi, marginal_argmax, viterbi_kernel
 from spacy_treecrf.engine.detours import TreeDetours
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
@@ -38,6 +38,7 @@ from spacy_treecrf.engine.residuals import (
     Residuals,
     allowed_labels,
     compute_residuals,
+    expect,
 )
 from spacy_treecrf.engine.routing import find_detours
 from spacy_treecrf.engine.sampling import mix
@@ -77,10 +78,11 @@ def make_chain(
     edges: npt.NDArray[np.float32],
     masks: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]],
     order: int,
+    beam: int | None = None,
 ) -> Chain:
     """The learned edges with the hard constraints (0 or -inf) added."""
     start, trans, end = masks
-    return Chain(order, edges[-1] + start, edges[:-1] + trans, end)
+    return Chain(order, edges[-1] + start, edges[:-1] + trans, end, beam)
 
 
 class _Cached:
@@ -237,7 +239,7 @@ class Booster:
         newton = settings.step == "newton" or done < settings.linear_rounds
         bound = Bound(settings.gamma == "mixing", settings.max_step) if newton else None
         compute = compute_pseudo_residuals if done < settings.pseudo_rounds else compute_residuals
-        chain = make_chain(self.potentials.edges, self.masks, settings.order)
+        chain = make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
         return compute(self.annotated, self.train.scores, chain, bound, self.workers)
 
     def _propose(self, residuals: Residuals) -> Update:
@@ -295,7 +297,7 @@ class Booster:
         train = self.train
         problem = LinearProblem(
             train.data,
-            self.columns,
+            self.columns.bin_values,
             residuals.g,
             residuals.h,
             train.lags,
@@ -425,12 +427,13 @@ class Booster:
     def _evaluate(self, cached: _Cached) -> tuple[float, float]:
         """Log-likelihood per annotated row, and accuracy on annotated rows."""
         data = cached.data
-        chain = make_chain(self.potentials.edges, self.masks, self.settings.order)
+        settings = self.settings
+        chain = make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
         allowed = allowed_labels(data.labels, self.n_labels)
         log_p = chains.log_probability_of(cached.scores, data.offsets, chain, allowed)
         # Hard constraints may forbid a held-out annotation; no round can change that.
         log_p[np.isneginf(log_p)] = 0.0
-        labels = predict_labels(cached.scores, data, chain, self.settings.predictor, self.workers)
+        labels = predict_labels(cached.scores, data, chain, settings.predictor, self.workers)
         annotated = data.labels != UNKNOWN_LABEL
         n = max(1, int(annotated.sum()))
         return float(log_p.sum()) / n, float((labels == data.labels)[annotated].sum()) / n
@@ -448,6 +451,12 @@ def predict_labels(
         return marginal_argmax(predict_marginals(scores, data, chain, workers))
     labels = np.zeros(data.n_rows, np.int32)
     best = np.empty(data.n_sequences)
+    if chain.pruned and scores.shape[1] == 1:
+        workers.map(
+            lambda chunk: beam_viterbi(scores, data.offsets, chunk, chain, labels, best),
+            data.chunks,
+        )
+        return labels
     workers.map(
         lambda chunk: viterbi_kernel(
             scores,
@@ -471,6 +480,19 @@ def predict_marginals(
     """P(y_t = k). shape: (n_rows, n_labels)"""
     nodes = np.empty((data.n_rows, chain.n_labels))
     log_z = np.empty(data.n_sequences)
+    if chain.pruned and scores.shape[1] == 1:
+        annotated = Annotated(
+            replace(data, labels=np.full(data.n_rows, UNKNOWN_LABEL, np.int32)),
+            chain.n_labels,
+            chain.order,
+            False,
+        )
+
+        def fill(chunk: tuple[int, int]) -> None:
+            nodes[data.rows_of(chunk)] = expect(annotated, scores, chain, chunk, False).pairs[:, 0]
+
+        workers.map(fill, data.chunks)
+        return nodes
     workers.map(
         lambda chunk: chains.node_marginals_kernel(
             scores,

@@ -9,18 +9,24 @@ if TYPE_CHECKING:
     from spacy_treecrf.estimators.boosted_crf import BoostedCRF
     from spacy_treecrf.estimators.future_features import FutureFeatureMEMM
     from spacy_treecrf.estimators.memm import BoostedMEMM
+    from spacy_treecrf.estimators.perceptron import PerceptronTagger
+    from spacy_treecrf.estimators.secoc import SECOCCRF
 
 # Where they are: imported when first used, because each takes its time.
 MODULES = {
     "BoostedCRF": "boosted_crf",
     "BoostedMEMM": "memm",
     "FutureFeatureMEMM": "future_features",
+    "PerceptronTagger": "perceptron",
+    "SECOCCRF": "secoc",
 }
 __all__ = [
+    "SECOCCRF",
     "BoostedCRF",
     "BoostedMEMM",
     "FutureFeatureMEMM",
     "NotFittedError",
+    "PerceptronTagger",
     "Predictions",
     "SequenceEstimator",
 ]

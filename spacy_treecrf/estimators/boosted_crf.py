@@ -40,6 +40,8 @@ class BoostedCRF(SequenceEstimator):
     subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
         columns drawn for each tree, for each node.
     line_search: scale every round to the best of several step lengths.
+    beam: follow only so many labels at each position, those of the largest forward mass (and in
+        training the annotated one): faster and less exact, for hundreds of labels; None: all.
     unbiased: trees take the observed label more seriously than all that were not: of the E examples
         that a position gives (one for each label after each context that a tree sees), it counts
         (E - 2) exp(-c (m - 1)^b) + 1 times in the m-th round of trees. unbiased_rate: c.
@@ -85,6 +87,7 @@ class BoostedCRF(SequenceEstimator):
         colsample: float = 1.0,
         node_colsample: float = 1.0,
         line_search: bool = False,
+        beam: int | None = None,
         unbiased: bool = False,
         unbiased_rate: float = 0.007,
         unbiased_exponent: float = 2.0,
@@ -121,6 +124,7 @@ class BoostedCRF(SequenceEstimator):
         self.colsample = colsample
         self.node_colsample = node_colsample
         self.line_search = line_search
+        self.beam = beam
         self.unbiased = unbiased
         self.unbiased_rate = unbiased_rate
         self.unbiased_exponent = unbiased_exponent

@@ -46,7 +46,8 @@ class CRF(SequenceModel):
 
     @property
     def chain(self) -> Chain:
-        return make_chain(self.potentials.edges, self.masks, self.settings.order)
+        settings = self.settings
+        return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -107,7 +108,7 @@ class CRF(SequenceModel):
         """Rebuild a model; every index, shape and value is checked before a kernel can see it."""
         fields = Fields(state)
         fields.string("kind", choices=("crf",))
-        settings = _read_settings(fields.fields("settings"))
+        settings = read_settings(fields.fields("settings"))
         labels = fields.strings("labels", unique=True)
         if not labels:
             fields.fail("labels", "at least one label", "none")
@@ -229,13 +230,14 @@ class CRFRecipe(Recipe):
         return replace(model, settings=settings.resolved(len(model.labels)))
 
 
-def _read_settings(fields: Fields) -> Settings:
+def read_settings(fields: Fields) -> Settings:
     values: dict[str, Any] = {}
     for name in CHOICES:
         values[name] = fields.string(name)
     for name in INTEGERS:
         values[name] = fields.integer(name)
     values["rounds"] = fields.integer("rounds")
+    values["beam"] = None if fields.is_none("beam") else fields.integer("beam")
     for name in NUMBERS:
         values[name] = fields.number(name)
     for name in BOOLEANS:

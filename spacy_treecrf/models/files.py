@@ -13,6 +13,8 @@ KINDS = {
     "crf": ("crf", "CRF"),
     "memm": ("memm", "MEMM"),
     "future_memm": ("future_features", "FutureMEMM"),
+    "perceptron": ("perceptron", "Perceptron"),
+    "secoc": ("secoc", "SECOC"),
 }
 
 

@@ -23,6 +23,7 @@ BAD_MODEL: dict[str, list[Any]] = {
     "step": ["leap", None],
     "gamma": ["ray", None],
     "rounds": [-1, "many", 10**7, 0.5],
+    "beam": [0, -1, "wide", 0.5],
     "linear_rounds": [-1, "many", None, 0.5],
     "pseudo_rounds": [-1, "many", None, 0.5],
     "leaves": [0, MAX_LEAVES + 1, -5, "many", None, 1.5],
