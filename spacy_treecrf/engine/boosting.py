@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine import chain as chains
+from spacy_treecrf.engine.beam import beam_marginals
 from spacy_treecrf.engine.cached_scores import CachedScores
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
@@ -32,7 +33,6 @@ from spacy_treecrf.engine.residuals import (
     Residuals,
     allowed_labels,
     compute_residuals,
-    expect,
 )
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
@@ -332,17 +332,9 @@ def predict_marginals(
     nodes = np.empty((data.n_rows, chain.n_labels))
     log_z = np.empty(data.n_sequences)
     if chain.pruned and scores.shape[1] == 1:
-        annotated = Annotated(
-            replace(data, labels=np.full(data.n_rows, UNKNOWN_LABEL, np.int32)),
-            chain.n_labels,
-            chain.order,
-            False,
+        workers.map(
+            lambda chunk: beam_marginals(scores, data.offsets, chunk, chain, nodes), data.chunks
         )
-
-        def fill(chunk: tuple[int, int]) -> None:
-            nodes[data.rows_of(chunk)] = expect(annotated, scores, chain, chunk, False).pairs[:, 0]
-
-        workers.map(fill, data.chunks)
         return nodes
     workers.map(
         lambda chunk: chains.node_marginals_kernel(
