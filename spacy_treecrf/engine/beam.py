@@ -144,6 +144,8 @@ def beam_forward_backward(
             failed += 1
             continue
         log_z[s] = log_scale
+        if length == 0:
+            continue
         for t in range(length):
             for k in range(n_labels):
                 marginals[row + t, k] = 0.0

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_treecrf.engine.beam import (
@@ -192,6 +192,7 @@ def test_residuals_in_a_beam_keep_the_annotated_label() -> None:
     beam=st.integers(1, 3),
     forbidden=st.sampled_from([0.0, 0.4]),
 )
+@example(seed=0, lengths=[0], beam=1, forbidden=0.0)
 def test_marginals_of_a_prediction_are_those_inside_the_beam(seed, lengths, beam, forbidden):
     problem = random_problem(seed, 1, 4, lengths, joint=False, forbidden=forbidden)
     chain = Chain(1, problem.chain.start, problem.chain.trans, problem.chain.end, beam=beam)
