@@ -350,7 +350,16 @@ MUTATIONS = {
 
 
 @pytest.mark.parametrize(
-    ("mutation", "count"), [("flips", 3000), ("edits", 2000), ("hypothesis", 1000), ("contexts", 7)]
+    ("mutation", "count"),
+    [
+        ("flips", 500),
+        ("edits", 300),
+        ("hypothesis", 100),
+        ("contexts", 7),
+        pytest.param("flips", 5000, marks=pytest.mark.slow),
+        pytest.param("edits", 3000, marks=pytest.mark.slow),
+        pytest.param("hypothesis", 1000, marks=pytest.mark.slow),
+    ],
 )
 def test_mutant_is_refused_or_works(mutation: str, count: int, tmp_path: Path) -> None:
     log = tmp_path / "log"
