@@ -7,6 +7,7 @@ variants have 30 bits and 20 rounds for each.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import Any
 
@@ -74,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="1 split, a tenth of the data")
     parser.add_argument("--only", default="", help="nettalk or labels")
+    parser.add_argument("--splits", type=int, default=SPLITS, help="of NETtalk")
     arguments = parser.parse_args()
     quick = arguments.quick
     n = 100 if quick else None
@@ -84,7 +86,7 @@ def main() -> None:
     folder = corpus("nettalk").parent if arguments.only != "labels" else None
     for window in (1, 7) if folder else ():
         runs: dict[str, list[dict[str, float]]] = {}
-        for seed in range(1 if quick else SPLITS):
+        for seed in range(1 if quick else arguments.splits):
             splits = load_corpus("nettalk", split="small", seed=seed, folder=folder)
             train, test = (
                 labelled_items(splits[part][:n], "phoneme_stress", window)
@@ -93,7 +95,9 @@ def main() -> None:
             for name, model in models(published=True).items():
                 if isinstance(model, SECOCCRF) and model.bits and quick:
                     model.set_params(bits=12)
-                runs.setdefault(name, []).append(measured(model, train, test))
+                found = measured(model, train, test)
+                runs.setdefault(name, []).append(found)
+                print(window, seed, name, found, file=sys.stderr, flush=True)
         report(
             "secoc_nettalk",
             window=window,

@@ -8,7 +8,8 @@ from typing import Any
 from spacy_treecrf.engine.boosting import RoundInfo
 from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.models.model import SequenceModel
-from spacy_treecrf.models.perceptron import Perceptron, PerceptronRecipe, PerceptronSettings
+from spacy_treecrf.models.perceptron import Perceptron, PerceptronRecipe
+from spacy_treecrf.models.perceptron_settings import PerceptronSettings
 
 
 class PerceptronTagger(SequenceEstimator):

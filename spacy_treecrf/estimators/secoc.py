@@ -11,7 +11,7 @@ from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.estimators.boosted_crf import BoostedCRF
 from spacy_treecrf.estimators.perceptron import PerceptronTagger
 from spacy_treecrf.models.model import SequenceModel
-from spacy_treecrf.models.perceptron import PerceptronSettings
+from spacy_treecrf.models.perceptron_settings import PerceptronSettings
 from spacy_treecrf.models.secoc import SECOC, SECOCRecipe
 from spacy_treecrf.models.secoc_settings import Base, SECOCSettings
 

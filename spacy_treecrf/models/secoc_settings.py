@@ -15,7 +15,10 @@ from spacy_treecrf.engine.settings import (
 )
 from spacy_treecrf.models import codes
 from spacy_treecrf.models.crf import read_settings
-from spacy_treecrf.models.perceptron import PerceptronSettings, read_perceptron_settings
+from spacy_treecrf.models.perceptron_settings import (
+    PerceptronSettings,
+    read_perceptron_settings,
+)
 
 Base = Settings | PerceptronSettings
 

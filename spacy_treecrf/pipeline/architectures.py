@@ -104,7 +104,8 @@ def perceptron(
 
     rounds, constraints: as of the boosted CRF.
     """
-    from spacy_treecrf.models.perceptron import PerceptronRecipe, PerceptronSettings
+    from spacy_treecrf.models.perceptron import PerceptronRecipe
+    from spacy_treecrf.models.perceptron_settings import PerceptronSettings
 
     settings = PerceptronSettings(
         method=method,
@@ -145,7 +146,7 @@ def secoc(
     constraints: None takes those of the task, where the decoding has transitions.
     """
     from spacy_treecrf.engine.settings import Settings
-    from spacy_treecrf.models.perceptron import PerceptronSettings
+    from spacy_treecrf.models.perceptron_settings import PerceptronSettings
     from spacy_treecrf.models.secoc import SECOCRecipe
     from spacy_treecrf.models.secoc_settings import SECOCSettings
 

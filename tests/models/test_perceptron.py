@@ -133,3 +133,23 @@ def test_held_out_data_choose_the_best_round() -> None:
 def test_bad_settings_are_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=rf"^treecrf: .*{says}"):
         PerceptronTagger(**changes).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("weights.edges", lambda s: s["weights"].update(edges=np.zeros((3, 3)))),
+        ("weights.categorical", lambda s: s["weights"]["categorical"].fill(np.nan)),
+        ("totals", lambda s: s["totals"]["edges"].fill(1e14)),
+        ("steps", lambda s: s.update(steps=-1)),
+        ("settings.method", lambda s: s["settings"].update(method=None)),
+        ("voters", lambda s: s.update(voters={})),
+    ],
+)
+def test_edited_field_of_a_file_is_named(field: str, change: Any, tmp_path: Path) -> None:
+    model = PerceptronTagger(rounds=2).fit(X, Y)
+    state_ = storage.parse(storage.dump(model.model_.to_state()))
+    change(state_)
+    (tmp_path / "model").write_bytes(storage.dump(state_))
+    with pytest.raises(ValueError, match=rf"^treecrf: .*{field}"):
+        PerceptronTagger.load(tmp_path / "model")

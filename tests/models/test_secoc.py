@@ -227,3 +227,31 @@ def test_labels_that_never_occur_are_refused() -> None:
     ):
         model.model_.with_labels([*LABELS, "F"])
     assert model.model_.with_labels(list(LABELS)) is model.model_
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("code", lambda s: s.update(code=s["code"] * 2)),
+        ("code", lambda s: s["code"].__setitem__((slice(None), 0), 1)),  # a constant column
+        ("code", lambda s: s["code"].__setitem__(0, s["code"][1])),  # two labels of one word
+        ("settings", lambda s: s["settings"].update(bits=7)),
+        ("settings.history", lambda s: s["settings"].update(history=-5)),
+        ("settings.learner", lambda s: s["settings"].update(learner="forest")),
+        ("bit_edges", lambda s: s.update(bit_edges=s["bit_edges"][1:])),
+        ("rounds", lambda s: s.update(rounds=7)),
+        ("scale", lambda s: s.update(scale=-1.0)),
+        ("bias", lambda s: s.update(bias=np.full(5, np.nan, np.float32))),
+        ("edges", lambda s: s.update(edges=s["edges"][1:])),
+        ("tree_class", lambda s: s["forest"]["tree_class"].__setitem__(0, 99)),
+        ("feature", lambda s: s["forest"]["feature"].__setitem__(slice(None), 9999)),
+        ("numeric", lambda s: s["linear"].update(numeric=s["linear"]["numeric"][1:])),
+    ],
+)
+def test_edited_field_of_a_file_is_named(field: str, change: Any, tmp_path: Path) -> None:
+    model = new(history=1, cascade="training", decoding="l1").fit(X, Y)
+    state = storage.parse(storage.dump(model.model_.to_state()))
+    change(state)
+    (tmp_path / "model").write_bytes(storage.dump(state))
+    with pytest.raises(ValueError, match=rf"^treecrf: .*{field}"):
+        SECOCCRF.load(tmp_path / "model")
