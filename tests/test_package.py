@@ -65,13 +65,13 @@ def test_blank_spacy_pipelines_load_no_numba() -> None:
     assert "numba" not in loaded
 
 
-def test_package_offers_the_estimator_and_nothing_it_does_not_have() -> None:
-    from spacy_treecrf import BoostedCRF
-    from spacy_treecrf.estimators import BoostedCRF as defined
+def test_package_offers_the_estimators_and_nothing_it_does_not_have() -> None:
+    from spacy_treecrf import estimators
 
-    assert BoostedCRF is defined
-    assert spacy_treecrf.BoostedCRF is defined
-    assert set(spacy_treecrf.__all__) == {"BoostedCRF", "__version__"}
+    names = set(spacy_treecrf.__all__) - {"__version__"}
+    assert names >= {"BoostedCRF", "BoostedMEMM", "FutureFeatureMEMM"}
+    for name in names:
+        assert getattr(spacy_treecrf, name) is getattr(estimators, name)
     with pytest.raises(AttributeError, match="'spacy_treecrf' has no attribute 'BoostedCRFs'"):
         _ = spacy_treecrf.BoostedCRFs
 
