@@ -3,10 +3,23 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacy_treecrf.estimators import BoostedCRF, BoostedMEMM, FutureFeatureMEMM
+    from spacy_treecrf.estimators import (
+        SECOCCRF,
+        BoostedCRF,
+        BoostedMEMM,
+        FutureFeatureMEMM,
+        PerceptronTagger,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["BoostedCRF", "BoostedMEMM", "FutureFeatureMEMM", "__version__"]
+__all__ = [
+    "SECOCCRF",
+    "BoostedCRF",
+    "BoostedMEMM",
+    "FutureFeatureMEMM",
+    "PerceptronTagger",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

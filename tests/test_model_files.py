@@ -26,7 +26,13 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf import BoostedCRF, BoostedMEMM, FutureFeatureMEMM
+from spacy_treecrf import (
+    SECOCCRF,
+    BoostedCRF,
+    BoostedMEMM,
+    FutureFeatureMEMM,
+    PerceptronTagger,
+)
 from spacy_treecrf.engine.scoring import MAX_MASK_LEAVES
 from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.models import storage
@@ -49,7 +55,13 @@ SECONDS = 20
 
 
 FEW: dict[str, Any] = {"rounds": 12, "min_rows": 1, "min_count": 1, "threads": 1}
-ESTIMATORS: tuple[type[SequenceEstimator], ...] = (BoostedCRF, BoostedMEMM, FutureFeatureMEMM)
+ESTIMATORS: tuple[type[SequenceEstimator], ...] = (
+    BoostedCRF,
+    BoostedMEMM,
+    FutureFeatureMEMM,
+    PerceptronTagger,
+    SECOCCRF,
+)
 
 
 def tiny_future(turned: bool = False) -> tuple[list[Any], list[list[str]]]:
@@ -81,9 +93,19 @@ def make_models() -> dict[str, dict[str, Any]]:
         "joint": BoostedCRF(**SMALL, family="joint", order=2, leaves=80).fit(X, Y),
         "gradient": BoostedCRF(**SMALL, family="joint", step="gradient").fit(X, Y),
         "conjugate": BoostedCRF(**SMALL, family="separate", step="conjugate").fit(X, Y),
+        **{
+            name: BoostedCRF(**SMALL, family="joint", missing=name).fit(X, Y)
+            for name in ("instance_weighting", "surrogate", "imputation", "indicator")
+        },
         "bio": BoostedCRF(**SMALL, constraints="bio", predictor="marginal").fit(X, bio),
         "order 0": BoostedCRF(**SMALL, order=0).fit(X, Y),
         "untrained": BoostedCRF(**{**SMALL, "rounds": 0}).fit(X, Y),
+        "beam": BoostedCRF(**SMALL, family="separate", beam=2).fit(X, Y),
+        "perceptron": PerceptronTagger(rounds=2, threads=1).fit(X, Y),
+        "voted": PerceptronTagger(rounds=2, method="voted", constraints="bio").fit(X, bio),
+        "coded": SECOCCRF(base=BoostedCRF(**SMALL), beam=2, threads=1).fit(X, Y),
+        "columns": SECOCCRF(base=BoostedCRF(**SMALL), decoding="l1", threads=1).fit(X, Y),
+        "cascade": SECOCCRF(base=BoostedCRF(**SMALL), history=2, threads=1).fit(X, Y),
         "memm": BoostedMEMM(**SMALL, order=2, leaves=80).fit(X, Y),
         "memm beam": BoostedMEMM(
             **SMALL, order=3, search="beam", right_to_left=True, constraints="bio"
@@ -98,7 +120,7 @@ def make_models() -> dict[str, dict[str, Any]]:
 
 def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
     models = make_models()
-    for name in set(models) - {"untrained"}:
+    for name in set(models) - {"untrained", "perceptron", "voted"}:
         state = models[name]
         assert state["columns"]["numeric_names"], name
         assert len(state["forest"]["kind"]), name
@@ -112,6 +134,17 @@ def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
     assert sizes.max() > 2 * MAX_MASK_LEAVES
     assert sizes.min() > 1
     assert models["conjugate"]["direction"]["share"].any()
+    assert models["voted"]["voters"]
+    cascade = models["cascade"]["forest"]
+    n_own = len(models["cascade"]["columns"]["numeric_names"])
+    assert np.any(cascade["feature"][cascade["kind"] == 2] >= n_own)
+    detours = models["surrogate"]["forest"]["detours"]
+    assert set(detours["kind"].tolist()) == {1, 2}
+    assert models["instance_weighting"]["forest"]["detours"]["right_share"].any()
+    assert len(models["imputation"]["columns"]["imputed"])
+    assert any(
+        name.endswith("=<missing>") for name in models["indicator"]["columns"]["feature_names"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +247,14 @@ class Trial:
             self.train(model)
 
     def use(self, model: SequenceEstimator) -> None:
-        few = [[], *X[:3], [{}], [{"word": "new", "size": -1e300}, {"size": math.nan}]]
+        gone = dict.fromkeys(X[0][0])
+        few = [
+            [],
+            *X[:3],
+            [{}],
+            [{"word": "new", "size": -1e300}, {"size": math.nan}],
+            [gone, gone],
+        ]
         labels = set(model.classes_)
         for x, predicted, marginals, paths in zip(
             few,
@@ -236,7 +276,9 @@ class Trial:
         """One more round; the result must be fit for use, and for saving and loading."""
         classes = model.classes_
         y = [[classes[ord(label) % len(classes)] for label in labels] for labels in Y[:10]]
-        model.set_params(warm_start=True, rounds=model.rounds_ + 1)
+        model.set_params(warm_start=True)
+        trained = model.base if isinstance(model, SECOCCRF) else model
+        trained.set_params(rounds=model.rounds_ + 1)
         if refusal(lambda: model.fit(X[:10], y)) is None:
             model.save(self.folder / "trained")
             self.use(load_any(self.folder / "trained"))
@@ -308,7 +350,16 @@ MUTATIONS = {
 
 
 @pytest.mark.parametrize(
-    ("mutation", "count"), [("flips", 3000), ("edits", 2000), ("hypothesis", 1000), ("contexts", 7)]
+    ("mutation", "count"),
+    [
+        ("flips", 500),
+        ("edits", 300),
+        ("hypothesis", 100),
+        ("contexts", 7),
+        pytest.param("flips", 5000, marks=pytest.mark.slow),
+        pytest.param("edits", 3000, marks=pytest.mark.slow),
+        pytest.param("hypothesis", 1000, marks=pytest.mark.slow),
+    ],
 )
 def test_mutant_is_refused_or_works(mutation: str, count: int, tmp_path: Path) -> None:
     log = tmp_path / "log"

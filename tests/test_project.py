@@ -84,6 +84,7 @@ def test_each_step_can_be_run_alone_and_each_task_as_a_workflow(project: Path) -
     runs = {name: steps for name, steps in config["workflows"].items() if name not in STEPS}
     del runs["all"]
     assert runs.pop("future") == ["compare-future"]
+    assert runs.pop("secoc") == ["secoc-figures"]
     assert set(runs) == {"chunk", "ner", "nettalk", "hyphenate", "protein", "ocr"}
     for name, steps in runs.items():
         tasks = [re.findall(r"--vars\.task (\w+) ", scripts[step][0]) for step in steps]

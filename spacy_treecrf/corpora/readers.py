@@ -107,13 +107,28 @@ def _with_inputs(reference: Doc, attrs: list[str], extensions: set[str]) -> Doc:
     return doc
 
 
-def synthetic(setting: str = "transition", part: str = "train", seed: int = 0) -> Reader:
+def synthetic(
+    setting: str = "transition",
+    part: str = "train",
+    seed: int = 0,
+    n_labels: int = 40,
+    n_observations: int = 40,
+    p_o: float | None = None,
+    k_o: int | None = None,
+    p_l: float | None = None,
+    k_l: int | None = None,
+) -> Reader:
     """Docs of the synthetic corpus, without any file.
 
     setting: "transition" or "both".
     part: "train", "dev" or "test".
+    p_o, k_o, p_l, k_l: sharpness of observations and of transitions; None: that of the setting.
     """
-    splits = synthetic_splits(setting, seed)
+    sharpness = {"p_o": p_o, "k_o": k_o, "p_l": p_l, "k_l": k_l}
+    changes = {name: value for name, value in sharpness.items() if value is not None}
+    splits = synthetic_splits(
+        setting, seed, n_labels=n_labels, n_observations=n_observations, **changes
+    )
     if part not in splits:
         raise ValueError(f"treecrf: part is {part!r}; use one of {', '.join(splits)}")
     records = splits[part]

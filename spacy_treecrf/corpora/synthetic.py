@@ -8,7 +8,8 @@ p_l, else by one of k_l others.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from spacy_treecrf.corpora.record import Record, Splits
 
@@ -71,23 +72,21 @@ class Synthetic:
 
 # Transitions tell much, observations little; and both tell much.
 SETTINGS = {
-    "transition": {"p_o": 0.2, "k_o": 8, "p_l": 0.6, "k_l": 2},
-    "both": {"p_o": 0.6, "k_o": 2, "p_l": 0.6, "k_l": 2},
+    "transition": Synthetic(p_o=0.2, k_o=8, p_l=0.6, k_l=2),
+    "both": Synthetic(p_o=0.6, k_o=2, p_l=0.6, k_l=2),
 }
 SIZES = {"train": 500, "dev": 100, "test": 500}
 
 
-def synthetic_splits(setting: str, seed: int) -> Splits:
+def synthetic_model(setting: str, seed: int = 0, **changes: Any) -> Synthetic:
+    """The model of a named setting; changes: parameters that it shall have instead of its own."""
     if setting not in SETTINGS:
         raise ValueError(
             f"treecrf: setting is {setting!r}; use one of {', '.join(map(repr, SETTINGS))}"
         )
-    values = SETTINGS[setting]
-    model = Synthetic(
-        p_o=float(values["p_o"]),
-        k_o=int(values["k_o"]),
-        p_l=float(values["p_l"]),
-        k_l=int(values["k_l"]),
-        seed=seed,
-    )
+    return replace(SETTINGS[setting], seed=seed, **changes)
+
+
+def synthetic_splits(setting: str, seed: int, **changes: Any) -> Splits:
+    model = synthetic_model(setting, seed, **changes)
     return {part: model.sample(n, stream=part) for part, n in SIZES.items()}

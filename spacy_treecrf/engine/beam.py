@@ -1,290 +1,237 @@
-"""Beam search through a locally normalised model: labels from one end to the other.
+"""Inference pruned to a beam: at every position only the b states of the largest mass go on.
 
-Of the label sequences so far, the `width` most probable are kept, one for each distinct history:
-of two with the same last `order` labels only the better one can win. So width 1 is greedy search,
-and the width of all histories is Viterbi. Only the histories in the beam are scored, where exact
-decoding scores all of them: time grows with rows x width, whatever the order.
+For node scores and one transition matrix (family "separate"). A position costs b*K instead of
+K*K: only states inside the beam send mass to the next position. The annotated label always stays
+inside during training, so that no likelihood is lost with it.
 """
 
 from __future__ import annotations
-
-import math
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spacy_treecrf.engine.chain import EVERYTHING_ALLOWED, Chain, step_potentials
-from spacy_treecrf.engine.chain_kernels import Doubles, Floats, Ints, Labels, Mask, longest_of
-from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF
-from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.separate import UNDERFLOW
+
+# Of a row whose label must not be kept in particular.
+NOTHING_KEPT = np.zeros(0, np.int32)
 
 
-class HistoryScores(NamedTuple):
-    """What depends on previous labels: their linear weights, and the trees that test them.
+@njit(nogil=True, cache=True)
+def keep_best(
+    values: npt.NDArray[np.float64],
+    least: float,
+    beam: int,
+    also: int,
+    top: npt.NDArray[np.float64],
+    states: npt.NDArray[np.int32],
+) -> int:
+    """The states of the `beam` largest values above `least`, rising, into `states`; how many.
 
-    Features of previous labels come first, as in `History`.
+    Of equal values the lowest states stay. `also` is a state that stays in any case if its value is
+    above `least`; -1: none. top: (beam,) and states: (beam + 1,) are overwritten.
     """
-
-    weights: Floats  # shape: (n_history_features, n_labels)
-    tree_first: Ints
-    tree_class: Labels
-    kind: npt.NDArray[np.uint8]
-    feature: Labels
-    threshold: Labels
-    left: Labels
-    right: Labels
-    value: Floats
-
-    @classmethod
-    def of(cls, weights: Floats, forest: Forest) -> HistoryScores:
-        return cls(
-            weights,
-            forest.tree_first,
-            forest.tree_class,
-            forest.kind,
-            forest.feature,
-            forest.threshold,
-            forest.left,
-            forest.right,
-            forest.value,
-        )
-
-
-@dataclass(frozen=True)
-class Beams:
-    """What is in the beams at the end, best first."""
-
-    labels: Labels  # shape: (n_rows, width), one column for each place in the beam
-    log_p: Doubles  # shape: (n_sequences, width), log P(labels | x)
-    counts: Ints  # shape: (n_sequences,), places in use
-    # shape: (n_rows, n_labels), P(y_t | the labels before t, x): the mean over the beam's label
-    # sequences, by their probability
-    nodes: Doubles
+    n = 0
+    for k in range(len(values)):
+        value = values[k]
+        if not value > least or (n == beam and value <= top[n - 1]):
+            continue
+        i = n if n < beam else beam - 1
+        n = min(n + 1, beam)
+        while i > 0 and value > top[i - 1]:
+            top[i] = top[i - 1]
+            states[i] = states[i - 1]
+            i -= 1
+        top[i] = value
+        states[i] = k
+    if also >= 0 and values[also] > least:
+        inside = False
+        for i in range(n):
+            inside |= states[i] == also
+        if not inside:
+            states[n] = also
+            n += 1
+    for i in range(1, n):  # sums run over rising states, as those without a beam do
+        state = states[i]
+        j = i
+        while j > 0 and states[j - 1] > state:
+            states[j] = states[j - 1]
+            j -= 1
+        states[j] = state
+    return n
 
 
 @njit(nogil=True, cache=True)
-def _log_probabilities(
-    row: int,
-    base: Floats,
-    numeric: npt.NDArray[np.uint8],
-    last_row_with: Ints,
-    history: Labels,
-    trees: HistoryScores,
-    out: Doubles,
-) -> None:
-    """out[y] = log P(y | history, x) of a row; history[lag]: a label, or K before the start."""
-    n_labels = len(out)
-    order = len(history)
-    n_own = order * (n_labels + 1)
-    for y in range(n_labels):
-        out[y] = base[row, y]
-    for lag in range(order):
-        for y in range(n_labels):
-            out[y] += trees.weights[lag * (n_labels + 1) + history[lag], y]
-    for tree in range(len(trees.tree_class)):
-        first = trees.tree_first[tree]
-        node = first
-        while trees.kind[node] != LEAF:
-            test = trees.feature[node]
-            if trees.kind[node] != CATEGORICAL:
-                holds = numeric[row, test] > trees.threshold[node]
-            elif test < n_own:
-                holds = history[test // (n_labels + 1)] == test % (n_labels + 1)
-            else:
-                holds = last_row_with[test] == row
-            node = first + (trees.right[node] if holds else trees.left[node])
-        out[trees.tree_class[tree]] += trees.value[node]
-    top = out[0]
-    for y in range(1, n_labels):
-        top = max(top, out[y])
-    total = 0.0
-    for y in range(n_labels):
-        total += math.exp(out[y] - top)
-    log_z = top + math.log(total)
-    for y in range(n_labels):
-        out[y] -= log_z
-
-
-@njit(nogil=True, cache=True)
-def _same_history(one: Labels, i: int, other: Labels, j: int, label: int) -> bool:
-    """Whether history i of `one` is history j of `other` with a label put in front."""
-    order = one.shape[1]
-    same: bool = order == 0 or one[i, 0] == label
-    for lag in range(1, order):
-        same = same and one[i, lag] == other[j, lag - 1]
-    return same
-
-
-@njit(nogil=True, cache=True)
-def _search_kernel(
-    codes: Labels,
-    numeric: npt.NDArray[np.uint8],
-    offsets: Ints,
+def beam_forward_backward(
+    scores: npt.NDArray[np.float32],
+    offsets: npt.NDArray[np.int64],
     first: int,
     last: int,
-    base: Floats,
-    trees: HistoryScores,
-    n_features: int,
-    order: int,
-    moves: Doubles,
-    end: Doubles,
-    allowed: Mask,
-    labels: Labels,
-    log_p: Doubles,
-    counts: Ints,
-    nodes: Doubles,
-) -> None:
-    """Sequences first to last - 1. moves, end: 0, or -inf where a label may not follow, or end.
+    start: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+    end: npt.NDArray[np.float64],
+    beam: int,
+    kept_labels: npt.NDArray[np.int32],
+    sequence_weights: npt.NDArray[np.float64],
+    marginals: npt.NDArray[np.float32],
+    pair_sums: npt.NDArray[np.float64],
+    log_z: npt.NDArray[np.float64],
+) -> int:
+    """As `separate.forward_backward`, over the states that the forward pass keeps.
 
-    allowed: as in `chain`. Where all these rule out every label, they are disregarded for that
-    position.
+    kept_labels: (n_rows,) a label that each position keeps, -1 for none; or empty.
+    Returns the number of sequences that underflowed or met a dead end; their log_z is NaN.
     """
-    n_labels = base.shape[1]
-    width = labels.shape[1]
-    longest = longest_of(offsets, first, last)
-    parent = np.empty((longest, width), np.int32)
-    label = np.empty((longest, width), np.int32)
-    value = np.empty(width)
-    history = np.empty((width, order), np.int32)
-    value_after = np.empty(width)
-    history_after = np.empty((width, order), np.int32)
-    local = np.empty((width, n_labels))
-    last_row_with = np.full(n_features, -1, np.int64)
-    clamped = len(allowed) > 0
+    n_labels = scores.shape[1]
+    longest = 0
     for s in range(first, last):
-        begin = offsets[s]
-        length = offsets[s + 1] - begin
-        value[0] = 0.0
-        for lag in range(order):
-            history[0, lag] = n_labels
-        n_kept = 1
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    forward = np.zeros((longest, beam + 1))  # of the kept states, in their order
+    emission = np.zeros((longest, beam + 1))
+    states = np.zeros((longest, beam + 1), np.int32)
+    n_states = np.zeros(longest, np.int64)
+    scale = np.empty(longest)
+    all_emissions = np.empty(n_labels)
+    mass = np.empty(n_labels)
+    top = np.empty(beam)
+    inward = np.empty(beam + 1)
+    backward = np.empty(beam + 1)
+    backward_before = np.empty(beam + 1)
+    failed = 0
+    for s in range(first, last):
+        row = offsets[s]
+        length = offsets[s + 1] - row
+        log_scale = 0.0
+        fine = True
         for t in range(length):
-            row = begin + t
-            for slot in range(codes.shape[1]):
-                if 0 <= codes[row, slot] < n_features:
-                    last_row_with[codes[row, slot]] = row
-            for i in range(n_kept):
-                _log_probabilities(row, base, numeric, last_row_with, history[i], trees, local[i])
-            n_after = 0
-            for attempt in range(2):
-                if n_after > 0:
-                    break
-                for i in range(n_kept):
-                    before = n_labels if t == 0 else label[t - 1, i]
-                    for y in range(n_labels):
-                        new = value[i] + local[i, y]
-                        if attempt == 0:
-                            if clamped and allowed[row, y] == 0:
-                                continue
-                            new += moves[before, y]
-                            if t == length - 1:
-                                new += end[y]
-                        if not new > -np.inf:
-                            continue
-                        if n_after == width and new <= value_after[width - 1]:
-                            continue
-                        # the place of its equal, or else a new one at the end
-                        place = n_after if n_after < width else width - 1
-                        known = False
-                        for j in range(n_after):
-                            if _same_history(history_after, j, history, i, y):
-                                place = j
-                                known = True
-                                break
-                        if known and new <= value_after[place]:
-                            continue
-                        if not known and n_after < width:
-                            n_after += 1
-                        while place > 0 and new > value_after[place - 1]:
-                            value_after[place] = value_after[place - 1]
-                            parent[t, place] = parent[t, place - 1]
-                            label[t, place] = label[t, place - 1]
-                            for lag in range(order):
-                                history_after[place, lag] = history_after[place - 1, lag]
-                            place -= 1
-                        value_after[place] = new
-                        parent[t, place] = i
-                        label[t, place] = y
-                        if order > 0:
-                            history_after[place, 0] = y
-                        for lag in range(1, order):
-                            history_after[place, lag] = history[i, lag - 1]
-            value, value_after = value_after, value
-            history, history_after = history_after, history
-            n_kept = n_after
-        counts[s] = n_kept
-        for i in range(n_kept):
-            log_p[s, i] = value[i]
-            place = i
-            for t in range(length - 1, -1, -1):
-                labels[begin + t, i] = label[t, place]
-                place = parent[t, place]
-        if n_kept == 0:
+            highest = scores[row + t, 0]
+            for k in range(1, n_labels):
+                highest = max(highest, scores[row + t, k])
+            for k in range(n_labels):
+                all_emissions[k] = np.exp(np.float64(scores[row + t, k] - highest))
+                mass[k] = start[k] if t == 0 else 0.0
+            if t > 0:
+                for i in range(n_states[t - 1]):
+                    before = forward[t - 1, i]
+                    state = states[t - 1, i]
+                    for k in range(n_labels):
+                        mass[k] += before * weight[state, k]
+            for k in range(n_labels):
+                if t == length - 1:
+                    all_emissions[k] *= end[k]
+                mass[k] *= all_emissions[k]
+            also = kept_labels[row + t] if len(kept_labels) else -1
+            n = keep_best(mass, 0.0, beam, also, top, states[t])
+            n_states[t] = n
+            total = 0.0
+            for i in range(n):
+                total += mass[states[t, i]]
+            if not total > UNDERFLOW:
+                fine = False
+                break
+            scale[t] = total
+            inverse = 1.0 / total
+            for i in range(n):
+                forward[t, i] = mass[states[t, i]] * inverse
+                emission[t, i] = all_emissions[states[t, i]]
+            # States far below the best are next to nothing, unless it is the annotated one.
+            fine &= also < 0 or mass[also] * inverse > UNDERFLOW
+            log_scale += np.log(total) + highest
+        if not fine:
+            log_z[s] = np.nan
+            failed += 1
             continue
-        mass = 0.0
-        for i in range(n_kept):
-            mass += math.exp(log_p[s, i] - log_p[s, 0])
+        log_z[s] = log_scale
         for t in range(length):
-            row = begin + t
-            for slot in range(codes.shape[1]):
-                if 0 <= codes[row, slot] < n_features:
-                    last_row_with[codes[row, slot]] = row
-            for i in range(n_kept):
-                for lag in range(order):
-                    history[0, lag] = labels[row - lag - 1, i] if lag < t else n_labels
-                _log_probabilities(row, base, numeric, last_row_with, history[0], trees, local[0])
-                share = math.exp(log_p[s, i] - log_p[s, 0]) / mass
-                for y in range(n_labels):
-                    nodes[row, y] += share * math.exp(local[0, y])
+            for k in range(n_labels):
+                marginals[row + t, k] = 0.0
+        for i in range(n_states[length - 1]):
+            backward[i] = 1.0
+        for t in range(length - 1, -1, -1):
+            n = n_states[t]
+            for i in range(n):
+                marginals[row + t, states[t, i]] = forward[t, i] * backward[i]
+            if t == 0:
+                break
+            inverse = 1.0 / scale[t]
+            for j in range(n):
+                inward[j] = emission[t, j] * backward[j] * inverse
+            for i in range(n_states[t - 1]):
+                state = states[t - 1, i]
+                outer = forward[t - 1, i] * sequence_weights[s]
+                total = 0.0
+                for j in range(n):
+                    value = weight[state, states[t, j]] * inward[j]
+                    total += value
+                    pair_sums[state, states[t, j]] += outer * value
+                backward_before[i] = total
+            backward, backward_before = backward_before, backward
+    return failed
 
 
-def beam_search(
-    data: Sequences,
-    base: Floats,
-    trees: HistoryScores,
-    n_features: int,
-    chain: Chain,
-    width: int,
-    workers: Workers,
-    allowed: Mask | None = None,
-) -> Beams:
-    """The beams of all sequences.
+@njit(nogil=True, cache=True)
+def beam_viterbi_kernel(
+    scores: npt.NDArray[np.float32],
+    offsets: npt.NDArray[np.int64],
+    first: int,
+    last: int,
+    moves: npt.NDArray[np.float64],
+    end: npt.NDArray[np.float64],
+    beam: int,
+    labels: npt.NDArray[np.int32],
+    best: npt.NDArray[np.float64],
+) -> None:
+    """Viterbi over the states of the `beam` best scores; best is -inf where it meets a dead end.
 
-    data: codes by the ids of `History`; base: (n_rows, n_labels), the scores that do not depend on
-    previous labels. n_features: with those of previous labels. chain: its order, and what it
-    forbids. Its order 0 ignores that, as everywhere.
+    scores: (n_rows, n_labels). moves: (n_labels + 1, n_labels), the last row before the start.
     """
-    n_labels = chain.n_labels
-    # no more than there are histories of `order` labels
-    width = max(1, min(width, n_labels**chain.order))
-    labels = np.zeros((data.n_rows, width), np.int32)
-    log_p = np.full((data.n_sequences, width), -np.inf)
-    counts = np.zeros(data.n_sequences, np.int64)
-    nodes = np.zeros((data.n_rows, n_labels))
-    moves, end = step_potentials(chain.order, chain.start, chain.trans, chain.end)
-    workers.map(
-        lambda chunk: _search_kernel(
-            data.codes,
-            data.numeric,
-            data.offsets,
-            *chunk,
-            base,
-            trees,
-            n_features,
-            chain.order,
-            moves,
-            end,
-            EVERYTHING_ALLOWED if allowed is None else allowed,
-            labels,
-            log_p,
-            counts,
-            nodes,
-        ),
-        data.chunks,
-    )
-    return Beams(labels, log_p, counts, nodes)
+    n_labels = len(end)
+    longest = 0
+    for s in range(first, last):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    delta = np.empty((longest, beam + 1))
+    states = np.zeros((longest, beam + 1), np.int32)
+    n_states = np.zeros(longest, np.int64)
+    back = np.zeros((longest, n_labels), np.int32)
+    value = np.empty(n_labels)
+    top = np.empty(beam)
+    for s in range(first, last):
+        row = offsets[s]
+        length = offsets[s + 1] - row
+        best[s] = 0.0
+        for t in range(length):
+            if t == 0:
+                for v in range(n_labels):
+                    value[v] = moves[n_labels, v]
+            else:
+                for v in range(n_labels):
+                    value[v] = -np.inf
+                for i in range(n_states[t - 1]):
+                    before = delta[t - 1, i]
+                    u = states[t - 1, i]
+                    for v in range(n_labels):
+                        through = before + moves[u, v]
+                        if through > value[v]:
+                            value[v] = through
+                            back[t, v] = i
+            for v in range(n_labels):
+                value[v] += scores[row + t, v]
+                if t == length - 1:
+                    value[v] += end[v]
+            n_states[t] = keep_best(value, -np.inf, beam, -1, top, states[t])
+            for i in range(n_states[t]):
+                delta[t, i] = value[states[t, i]]
+            if n_states[t] == 0:
+                best[s] = -np.inf
+                break
+        if length == 0 or best[s] == -np.inf:
+            continue
+        at = 0
+        for i in range(1, n_states[length - 1]):
+            if delta[length - 1, i] > delta[length - 1, at]:
+                at = i
+        best[s] = delta[length - 1, at]
+        for t in range(length - 1, -1, -1):
+            y = states[t, at]
+            labels[row + t] = y
+            at = back[t, y]

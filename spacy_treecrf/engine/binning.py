@@ -33,3 +33,10 @@ def bin_means(
     standardised = (scaled - scaled.mean()) / (scaled.std() or 1.0)
     bins = np.searchsorted(edges, values, side="left")
     return np.bincount(bins, weights=standardised) / np.bincount(bins)
+
+
+def median_bin(values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]) -> int:
+    """The bin, from 1, of the lower median."""
+    middle = (len(values) - 1) // 2
+    median = np.partition(values, middle)[middle]
+    return 1 + int(np.searchsorted(edges, median, side="left"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,17 +15,21 @@ from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.contexts import count_lags, list_contexts
-from spacy_treecrf.engine.decoding import marginal_argmax, viterbi_kernel
+from spacy_treecrf.engine.decoding import beam_viterbi, marginal_argmax, viterbi_kernel
+from spacy_treecrf.engine.detours import TreeDetours
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.forest import Forest, empty_forest, grow_forest, last_trees
-from spacy_treecrf.engine.grower import Limits, Tree, TreeInput, grow_tree
+from spacy_treecrf.engine.grower import Entries, Limits, Tree, TreeInput, grow_tree
+from spacy_treecrf.engine.incomplete import grow_incomplete_tree
 from spacy_treecrf.engine.linear import (
     LinearProblem,
     LinearWeights,
     linear_scores,
     solve_linear_round,
 )
+from spacy_treecrf.engine.missing import in_trees
+from spacy_treecrf.engine.missing_cells import missing_cells
 from spacy_treecrf.engine.potentials import ForestScorer, Potentials, Update
 from spacy_treecrf.engine.pseudo import compute_pseudo_residuals
 from spacy_treecrf.engine.residuals import (
@@ -34,7 +38,9 @@ from spacy_treecrf.engine.residuals import (
     Residuals,
     allowed_labels,
     compute_residuals,
+    expect,
 )
+from spacy_treecrf.engine.routing import find_detours
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
@@ -72,10 +78,11 @@ def make_chain(
     edges: npt.NDArray[np.float32],
     masks: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]],
     order: int,
+    beam: int | None = None,
 ) -> Chain:
     """The learned edges with the hard constraints (0 or -inf) added."""
     start, trans, end = masks
-    return Chain(order, edges[-1] + start, edges[:-1] + trans, end)
+    return Chain(order, edges[-1] + start, edges[:-1] + trans, end, beam)
 
 
 class _Cached:
@@ -86,6 +93,8 @@ class _Cached:
         self.booster = booster
         now = booster.potentials
         self.lags = count_lags(data.offsets, booster.context_order)
+        incomplete = booster.incomplete
+        self.missing = missing_cells(data, incomplete.columns) if incomplete else None
         self.linear = self._linear_scores(now.linear)  # shape: (n_rows, n_labels)
         self.previous_linear = self._linear_scores(now.previous_linear)
         n_contexts = booster.n_labels**booster.context_order
@@ -129,8 +138,9 @@ class _Cached:
                 booster.n_features,
                 len(booster.columns.bin_values),
                 booster.contexts,
+                booster.incomplete,
             )
-            scorer.add(self.data, self.lags, scores, booster.workers)
+            scorer.add(self.data, self.lags, scores, booster.workers, self.missing)
 
 
 class Booster:
@@ -160,6 +170,7 @@ class Booster:
         self.masks = masks
         self.context_order = settings.context_order
         self.contexts = list_contexts(n_labels, self.context_order)
+        self.incomplete = in_trees(columns.missing, columns.map)
         self.annotated = Annotated(data, n_labels, settings.order, self.context_order > 0)
         if potentials is None:
             potentials = Potentials.zeros(n_labels, self.n_features, len(columns.bin_values))
@@ -228,7 +239,7 @@ class Booster:
         newton = settings.step == "newton" or done < settings.linear_rounds
         bound = Bound(settings.gamma == "mixing", settings.max_step) if newton else None
         compute = compute_pseudo_residuals if done < settings.pseudo_rounds else compute_residuals
-        chain = make_chain(self.potentials.edges, self.masks, settings.order)
+        chain = make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
         return compute(self.annotated, self.train.scores, chain, bound, self.workers)
 
     def _propose(self, residuals: Residuals) -> Update:
@@ -286,7 +297,7 @@ class Booster:
         train = self.train
         problem = LinearProblem(
             train.data,
-            self.columns,
+            self.columns.bin_values,
             residuals.g,
             residuals.h,
             train.lags,
@@ -331,11 +342,31 @@ class Booster:
                 settings.subsample,
                 round_seed,
             )
-            tree: Tree = grow_tree(self.tree_input, entries, limits, _seed(round_seed, k))
-            return tree
+            return self._grow_tree(entries, limits, _seed(round_seed, k))
 
-        return grow_forest(
-            self.workers.map(grow, range(self.n_labels)), range(self.n_labels), round_
+        labels = range(self.n_labels)
+        trees = self.workers.map(grow, labels)
+        detours = self._find_detours(trees) if self.incomplete else None
+        return grow_forest(trees, labels, round_, detours)
+
+    def _grow_tree(self, entries: Entries, limits: Limits, seed: np.uint64) -> Tree:
+        missing = self.train.missing
+        if self.incomplete is None or missing is None:
+            return grow_tree(self.tree_input, entries, limits, seed)  # type: ignore[no-any-return]
+        surrogate = not self.incomplete.averages
+        return grow_incomplete_tree(  # type: ignore[no-any-return]
+            self.tree_input, entries, limits, seed, missing, surrogate
+        )
+
+    def _find_detours(self, trees: Sequence[Tree]) -> list[TreeDetours]:
+        missing, incomplete = self.train.missing, self.incomplete
+        assert incomplete is not None
+        if missing is None:
+            n_columns = incomplete.columns.n_columns + len(self.columns.bin_values)
+            missing = np.zeros((len(self.tree_input.codes), n_columns), np.bool_)
+        cells, surrogate = missing, not incomplete.averages
+        return self.workers.map(
+            lambda tree: find_detours(tree, self.tree_input, cells, surrogate), trees
         )
 
     def _take(self, update: Update, before: Residuals) -> Residuals:
@@ -396,12 +427,13 @@ class Booster:
     def _evaluate(self, cached: _Cached) -> tuple[float, float]:
         """Log-likelihood per annotated row, and accuracy on annotated rows."""
         data = cached.data
-        chain = make_chain(self.potentials.edges, self.masks, self.settings.order)
+        settings = self.settings
+        chain = make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
         allowed = allowed_labels(data.labels, self.n_labels)
         log_p = chains.log_probability_of(cached.scores, data.offsets, chain, allowed)
         # Hard constraints may forbid a held-out annotation; no round can change that.
         log_p[np.isneginf(log_p)] = 0.0
-        labels = predict_labels(cached.scores, data, chain, self.settings.predictor, self.workers)
+        labels = predict_labels(cached.scores, data, chain, settings.predictor, self.workers)
         annotated = data.labels != UNKNOWN_LABEL
         n = max(1, int(annotated.sum()))
         return float(log_p.sum()) / n, float((labels == data.labels)[annotated].sum()) / n
@@ -419,6 +451,12 @@ def predict_labels(
         return marginal_argmax(predict_marginals(scores, data, chain, workers))
     labels = np.zeros(data.n_rows, np.int32)
     best = np.empty(data.n_sequences)
+    if chain.pruned and scores.shape[1] == 1:
+        workers.map(
+            lambda chunk: beam_viterbi(scores, data.offsets, chunk, chain, labels, best),
+            data.chunks,
+        )
+        return labels
     workers.map(
         lambda chunk: viterbi_kernel(
             scores,
@@ -442,6 +480,19 @@ def predict_marginals(
     """P(y_t = k). shape: (n_rows, n_labels)"""
     nodes = np.empty((data.n_rows, chain.n_labels))
     log_z = np.empty(data.n_sequences)
+    if chain.pruned and scores.shape[1] == 1:
+        annotated = Annotated(
+            replace(data, labels=np.full(data.n_rows, UNKNOWN_LABEL, np.int32)),
+            chain.n_labels,
+            chain.order,
+            False,
+        )
+
+        def fill(chunk: tuple[int, int]) -> None:
+            nodes[data.rows_of(chunk)] = expect(annotated, scores, chain, chunk, False).pairs[:, 0]
+
+        workers.map(fill, data.chunks)
+        return nodes
     workers.map(
         lambda chunk: chains.node_marginals_kernel(
             scores,

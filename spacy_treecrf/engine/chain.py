@@ -64,13 +64,16 @@ _NO_NODES = np.zeros((0, 0), dtype=np.float64)
 class Chain:
     """How labels follow each other: potentials of first, of neighbouring and of last labels.
 
-    -inf forbids. Order 0 means independent positions and ignores all three arrays.
+    -inf forbids. Order 0 means independent positions and ignores all three arrays. beam: how many
+    states of a position training and label prediction follow, where scores do not depend on the
+    context; None: all. Probabilities of given paths, spans and n best are exact all the same.
     """
 
     order: int
     start: Floats  # shape: (n_labels,)
     trans: Floats  # shape: (n_labels, n_labels), trans[u, v]: u before v
     end: Floats  # shape: (n_labels,)
+    beam: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.order <= MAX_ORDER:
@@ -99,6 +102,11 @@ class Chain:
     @property
     def n_contexts(self) -> int:
         return int(self.n_labels**self.order)
+
+    @property
+    def pruned(self) -> int:
+        """The beam where it leaves states out; 0 where all of them fit."""
+        return self.beam if self.beam and self.order == 1 and self.beam < self.n_labels else 0
 
 
 def as_kernel_array(array: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -6,8 +6,8 @@ it only as the string value of that key, otherwise in the shared slots behind th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from itertools import count
@@ -16,21 +16,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.binning import MAX_BINS, bin_means, quantile_edges
-from spacy_treecrf.engine.feature_dicts import (
-    Events,
-    Ids,
-    as_string_values,
-    known_ids,
-    named,
-    new_ids,
-    scan,
-)
+from spacy_treecrf.engine.binning import MAX_BINS
+from spacy_treecrf.engine.feature_dicts import Events, Ids, known_ids, new_ids, scan
 from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.engine.missing import (
+    ABSENT_METHOD,
+    IMPUTATION,
+    IN_TREES,
+    INDICATOR,
+    METHODS,
+    MISSING_VALUE,
+    ColumnMap,
+    marks_of,
+)
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
+from spacy_treecrf.engine.tallying import (
+    SHARED,
+    bins,
+    by_column,
+    describe,
+    distinct,
+    drop_hollow,
+    homes,
+    known_rows,
+    missing_values,
+    most_common,
+    tally,
+)
 
 PAST_ALL_SLOTS = 2**31 - 1
-SHARED = PAST_ALL_SLOTS  # home of a feature that is in no key's slot
 MAX_BIN_VALUE = 1e6  # standardised values of n rows are within sqrt(n)
 
 Encoded = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]
@@ -50,6 +64,10 @@ class Columns:
     numeric_names: list[str]
     bin_edges: list[npt.NDArray[np.float64]]  # bin = 1 + searchsorted(edges, value, side="left")
     bin_values: npt.NDArray[np.float64]  # shape: (n_numeric, 256), mean of the bin, standardised
+    missing: str = ABSENT_METHOD  # how missing values are encoded, one of METHODS
+    # Of "imputation": features that stand for missing values, rising, and a bin for each column.
+    imputed: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    imputed_bins: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
 
     def encode(self, X: Iterable[Iterable[Any]], name: str = "X") -> Encoded:
         """Offsets, codes and numeric bins of X; what training did not see is absent.
@@ -79,33 +97,106 @@ class Columns:
 
     @cached_property
     def _ids(self) -> Ids:
-        slots = self.slot_range[:, 0].tolist()
-        return known_ids(self.feature_names, slots, self.slot_keys, self.numeric_names)
+        return known_ids(
+            self.feature_names,
+            self.slot_range[:, 0].tolist(),
+            self.slot_keys,
+            self.numeric_names,
+            self.column_names,
+            self.missing == INDICATOR,
+        )
+
+    @cached_property
+    def map(self) -> ColumnMap:
+        """Which column each feature and each slot belongs to."""
+        columns = {name: c for c, name in enumerate(self.column_names)}
+        slots = np.array([columns.get(key, -1) for key in self.slot_keys], np.int32)
+        return ColumnMap(self.column_of, slots, len(self.column_names))
+
+    @cached_property
+    def missing_codes(self) -> npt.NDArray[np.int32]:
+        """What a missing cell holds in each slot of a key. shape: (n_keys,)"""
+        if self.missing not in (IMPUTATION, INDICATOR):
+            return np.full(len(self.slot_keys), MISSING, np.int32)
+        codes = np.full(len(self.slot_keys), ABSENT, np.int32)
+        stand_ins = self.imputed
+        if self.missing == INDICATOR:
+            names = {f"{key}={MISSING_VALUE}" for key in self.slot_keys}
+            found = [f for f, name in enumerate(self.feature_names) if name in names]
+            stand_ins = np.array(found, np.int32)
+        slots = self.slot_range[stand_ins, 0]
+        own = slots < len(codes)
+        codes[slots[own]] = stand_ins[own]
+        return codes
+
+    def impute_bins(self, numeric: npt.NDArray[np.uint8]) -> None:
+        """Put the median in place of missing numbers, if that is the treatment."""
+        if self.missing == IMPUTATION:
+            numeric[:] = np.where(numeric == MISSING_BIN, self.imputed_bins, numeric)
+
+    def _place_missing(
+        self,
+        rows: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        codes: npt.NDArray[np.int32],
+    ) -> list[tuple[npt.NDArray[np.int64], int]]:
+        """Fill the own slots of missing columns; returns what goes to shared slots, and of which
+        rows. Values of columns that are out of range mean something else."""
+        missing = (columns >= 0) & (columns < len(self.column_names))
+        if not missing.any():
+            return []
+        rows, columns = rows[missing], columns[missing]
+        slots = self._slot_of_column[columns]
+        own = slots >= 0
+        codes[rows[own], slots[own]] = self.missing_codes[slots[own]]
+        return [
+            (rows[columns == column], stand_in)
+            for column in np.unique(columns).tolist()
+            for stand_in in self._shared_stand_ins(column)
+        ]
+
+    @cached_property
+    def _slot_of_column(self) -> npt.NDArray[np.int64]:
+        """The slot of a column's key, -1 if it has none. shape: (n_columns,)"""
+        slot_of = np.full(len(self.column_names) + 1, -1)  # the last one for keys without a column
+        slot_of[self.map.slot_column] = np.arange(len(self.slot_keys))
+        return slot_of[:-1]
+
+    def _shared_stand_ins(self, column: int) -> list[int]:
+        """Ids for the shared slots of a row where this column is missing; n_features + a column
+        is its mark."""
+        if self.missing in IN_TREES and column not in self.map.slot_column:
+            return [len(self.feature_names) + column]
+        own = self.slot_range[self.imputed, 0] < len(self.slot_keys)
+        here = self.column_of[self.imputed] == column
+        return [int(feature) for feature in self.imputed[here & ~own]]
 
     def _place(self, events: Events) -> Encoded:
         """The events of `_ids`, put where they belong in codes and numeric."""
         n_features, n_numeric = len(self.feature_names), len(self.numeric_names)
-        n_keys = len(self.slot_keys)
+        n_keys, n_columns = len(self.slot_keys), len(self.column_names)
         first_missing = n_features + n_numeric
         codes = np.full((events.n_rows, n_keys + self.n_shared_slots), ABSENT, dtype=np.int32)
         numeric = np.full((events.n_rows, n_numeric), MISSING_BIN, dtype=np.uint8)
         for rows, ids, values in events.blocks():
-            missing = (ids >= first_missing) & (ids < first_missing + n_keys)
-            codes[rows[missing], ids[missing] - first_missing] = MISSING
+            also = self._place_missing(rows, ids - first_missing, codes)
 
             number = (ids >= n_features) & (ids < first_missing)
-            for d, at, amounts in _by_column(
-                rows[number], ids[number] - n_features, values[number]
-            ):
-                bins = 1 + np.searchsorted(self.bin_edges[d], amounts, side="left")
-                numeric[at, d] = np.where(np.isnan(amounts), MISSING_BIN, bins)
+            for d, at, amounts in by_column(rows[number], ids[number] - n_features, values[number]):
+                found = 1 + np.searchsorted(self.bin_edges[d], amounts, side="left")
+                numeric[at, d] = np.where(np.isnan(amounts), MISSING_BIN, found)
 
             feature = ids < n_features
             rows, ids = rows[feature], ids[feature]
             slots = self.slot_range[ids, 0]
             own = slots < n_keys
             codes[rows[own], slots[own]] = ids[own]
-            at, shared = _distinct(rows[~own], ids[~own], n_features)
+            rows, ids = rows[~own], ids[~own]
+            if also:
+                rows = np.concatenate([rows, *(where for where, _ in also)])
+                stand_ins = [np.full(len(where), stand_in) for where, stand_in in also]
+                ids = np.concatenate([ids, *stand_ins])
+            at, shared = distinct(rows, ids, n_features + n_columns)
             if len(at):
                 place = np.arange(len(at))
                 new_row = np.append(True, at[1:] != at[:-1])
@@ -113,12 +204,18 @@ class Columns:
                 lacking = int(slot.max()) + 1 - codes.shape[1]
                 if lacking > 0:
                     codes = np.pad(codes, ((0, 0), (0, lacking)), constant_values=ABSENT)
-                codes[at, slot] = shared
+                mark = shared >= n_features
+                codes[at, slot] = np.where(mark, marks_of(shared - n_features), shared)
+        self.impute_bins(numeric)
         return events.offsets, codes, numeric
 
 
 def fit_columns(
-    X: Iterable[Iterable[Any]], *, min_count: int = 1, max_bins: int = MAX_BINS
+    X: Iterable[Iterable[Any]],
+    *,
+    min_count: int = 1,
+    max_bins: int = MAX_BINS,
+    missing: str = ABSENT_METHOD,
 ) -> tuple[Columns, npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """Learn the columns of X and encode it; features of fewer than `min_count` rows are dropped."""
     if min_count < 1:
@@ -126,7 +223,7 @@ def fit_columns(
     if not 2 <= max_bins <= MAX_BINS:
         raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
     next_id = count().__next__
-    seen = new_ids(next_id)
+    seen = new_ids(next_id, indicator=missing == INDICATOR)
     events = scan(X, seen, "X")
     if len(events.offsets) == 1:
         raise ValueError("treecrf: X holds no sequences; training needs at least one")
@@ -138,11 +235,16 @@ def fit_columns(
 
     # a key is numeric as soon as one of its values is not 1; ids rise by first appearance
     numeric = np.unique(~events.ids[events.ids < 0])
-    first_seen, home = _homes(seen, numeric, n_seen)
-    counts, displaced = _tally(events, first_seen, home, len(seen.strings))
+    hollow = drop_hollow(seen, events)
+    numeric = numeric[~np.isin(numeric, hollow)]
+    first_seen, home = homes(seen, numeric, n_seen)
+    home[hollow] = -1
+    if missing == INDICATOR:  # the lowest bin of a numeric column is that of missing numbers
+        home[missing_values(seen, numeric)] = -1
+    counts, displaced = tally(events, first_seen, home, len(seen.strings))
     if len(displaced):  # two values of one key in a row, by way of nested dicts
         home[displaced] = SHARED
-        counts, _ = _tally(events, first_seen, home, len(seen.strings))
+        counts, _ = tally(events, first_seen, home, len(seen.strings))
 
     order = np.argsort(-counts, kind="stable")
     order = order[: np.count_nonzero(counts >= min_count)]
@@ -152,9 +254,9 @@ def fit_columns(
     n_keys = int(np.count_nonzero(used_slots != SHARED))
     past_slots = np.where(slot_of < n_keys, slot_of + 1, PAST_ALL_SLOTS)
     keys = list(seen.strings)
-    feature_names, column_of, column_names = _describe(seen, numeric, new_id)
+    feature_names, column_of, column_names = describe(seen, numeric, new_id)
     number_names = {number: key for key, number in seen.numbers.items()}
-    bin_edges, bin_values = _bins(events, numeric, max_bins, n_seen)
+    bin_edges, bin_values, medians = bins(events, numeric, max_bins, n_seen)
     columns = Columns(
         feature_names=feature_names,
         counts=counts[order],
@@ -166,150 +268,26 @@ def fit_columns(
         numeric_names=[number_names[number] for number in numeric.tolist()],
         bin_edges=bin_edges,
         bin_values=bin_values,
+        missing=missing,
     )
+    if missing == IMPUTATION:
+        known = known_rows(events, seen, column_names)[column_of]
+        own = (home >= 0) & (home != SHARED)
+        valued = np.bincount(home[own], counts[own], minlength=len(keys)).astype(np.int64)
+        imputed = most_common(columns.counts, slot_of, known, valued[used_slots[:n_keys]])
+        columns = replace(columns, imputed=imputed, imputed_bins=medians)
 
     # from ids in order of appearance to those of Columns._ids
-    nothing = len(order) + len(numeric) + n_keys
+    nothing = len(order) + len(numeric) + len(column_names)
     renamed = new_id[first_seen]
     renamed[numeric] = len(order) + np.arange(len(numeric))
-    for slot, key in enumerate(columns.slot_keys):
+    for column, key in enumerate(column_names):
         if key in seen.missing:
-            renamed[seen.missing[key]] = len(order) + len(numeric) + slot
+            renamed[seen.missing[key]] = len(order) + len(numeric) + column
     renamed[renamed == ABSENT] = nothing
     events.rename(renamed.astype(np.int32))
     offsets, codes, numeric_bins = columns._place(events)
     return replace(columns, n_shared_slots=codes.shape[1] - n_keys), offsets, codes, numeric_bins
-
-
-def _homes(
-    seen: Ids, numeric: npt.NDArray[np.int32], n_seen: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For each id, the first id of the same name; and its slot, SHARED, or -1 for no indicator."""
-    first_seen = np.arange(n_seen)
-    home = np.full(n_seen, SHARED, dtype=np.int64)
-    home[numeric] = -1
-    home[list(seen.missing.values())] = -1
-    one_name: dict[str, set[int]] = {}
-    for slot, (key, table) in enumerate(seen.strings.items()):
-        home[list(table.values())] = slot
-        if "=" in key:  # of two spellings of a name, the longer key has the "=" of the shorter
-            for value in table:
-                name = f"{key}={value}"
-                ids = set(as_string_values(name, seen.strings))
-                if len(ids) > 1:
-                    one_name[name] = ids
-    names: dict[str, int] = {}
-    for i, _, name in named(seen, numeric):
-        first = names.setdefault(name, i)
-        ids = {i, first, *as_string_values(name, seen.strings)} if seen.strings else {i, first}
-        if len(ids) > 1:
-            one_name.setdefault(name, set()).update(ids)
-    for ids in one_name.values():
-        first_seen[list(ids)] = min(ids)
-        home[min(ids)] = SHARED
-    return first_seen, home
-
-
-def _tally(
-    events: Events,
-    first_seen: npt.NDArray[np.int64],
-    home: npt.NDArray[np.int64],
-    n_keys: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows holding each id, and the ids that another one drove out of their slot in some row."""
-    n_seen = len(home)
-    counts = np.zeros(n_seen, dtype=np.int64)
-    displaced = []
-    for rows, ids, _ in events.blocks():
-        names = first_seen[ids]
-        slots = home[names]
-        shared = slots == SHARED
-        _, in_shared = _distinct(rows[shared], names[shared], n_seen)
-        counts += np.bincount(in_shared, minlength=n_seen)
-        own = (slots >= 0) & ~shared
-        in_own = names[own]
-        cells = (rows[own] - rows[:1]) * n_keys + slots[own]  # of this block
-        holder = np.full(int(cells.max(initial=-1)) + 1, ABSENT)
-        holder[cells] = in_own
-        displaced.append(np.unique(in_own[holder[cells] != in_own]))
-        counts += np.bincount(holder[holder != ABSENT], minlength=n_seen)
-    return counts, np.unique(np.concatenate(displaced))
-
-
-def _describe(
-    seen: Ids, numeric: npt.NDArray[np.int32], new_id: npt.NDArray[np.int64]
-) -> tuple[list[str], npt.NDArray[np.int32], list[str]]:
-    """Names and logical columns of the kept features, and the names of those columns."""
-    n_features = int(np.count_nonzero(new_id != ABSENT))
-    names = [""] * n_features
-    column_of = np.empty(n_features, dtype=np.int32)
-    columns: dict[str, int] = {}
-    kept = new_id.tolist()
-    for key, table in seen.strings.items():
-        features = []
-        for value, i in table.items():
-            if (feature := kept[i]) != ABSENT:
-                names[feature] = f"{key}={value}"
-                features.append(feature)
-        if features:
-            column_of[features] = columns.setdefault(key, len(columns))
-    for i, column, name in named(seen, numeric):
-        if (feature := kept[i]) != ABSENT:
-            names[feature] = name
-            column_of[feature] = columns.setdefault(column, len(columns))
-    return names, column_of, list(columns)
-
-
-def _bins(
-    events: Events, numeric: npt.NDArray[np.int32], max_bins: int, n_seen: int
-) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
-    """Edges of each numeric column, and the standardised mean of each of its bins."""
-    bin_edges: list[npt.NDArray[np.float64]] = []
-    bin_values = np.zeros((len(numeric), MAX_BINS + 1))
-    if not len(numeric):
-        return bin_edges, bin_values
-    column_of = np.full(n_seen, -1)
-    column_of[numeric] = np.arange(len(numeric))
-    parts: list[list[npt.NDArray[np.float64]]] = [[] for _ in numeric]
-    for rows, ids, values in events.blocks():
-        column = column_of[ids]
-        number = column >= 0
-        for d, _, amounts in _by_column(rows[number], column[number], values[number]):
-            parts[d].append(amounts[~np.isnan(amounts)])
-    for d, part in enumerate(parts):
-        amounts = np.concatenate(part)
-        edges = quantile_edges(amounts, max_bins)
-        bin_edges.append(edges)
-        if len(amounts):
-            bin_values[d, 1 : len(edges) + 2] = bin_means(amounts, edges)
-    return bin_edges, bin_values
-
-
-def _by_column(
-    rows: npt.NDArray[np.int64], column: npt.NDArray[Any], values: npt.NDArray[np.float64]
-) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
-    """Column by column its rows, rising, and their values; the last one given in a row counts."""
-    order = np.argsort(column, kind="stable")
-    rows, column, values = rows[order], column[order], values[order]
-    last = np.append((rows[1:] != rows[:-1]) | (column[1:] != column[:-1]), True)[: len(rows)]
-    rows, column, values = rows[last], column[last], values[last]
-    present, starts = np.unique(column, return_index=True)
-    ends = [*starts[1:].tolist(), len(rows)]
-    for d, start, end in zip(present.tolist(), starts.tolist(), ends, strict=False):
-        yield d, rows[start:end], values[start:end]
-
-
-def _distinct(
-    rows: npt.NDArray[np.int64], ids: npt.NDArray[Any], n_ids: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The distinct pairs of row and id, sorted."""
-    if not len(rows):
-        return rows, rows
-    pairs = rows * n_ids + ids
-    pairs.sort()
-    pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
-    rows = pairs // n_ids
-    return rows, pairs - rows * n_ids
 
 
 def _checked(state: Any) -> Columns:
@@ -333,7 +311,14 @@ def _checked(state: Any) -> Columns:
         elif first >= n_keys or past != first + 1 or not name.startswith(slot_keys[first] + "="):
             expected = f"the slot of a key of {name!r} or the shared slots"
             fields.fail("slot_range", expected, f"[{first}, {past}]")
-    n_shared_slots = fields.integer("n_shared_slots", min(n_shared, 1), n_shared)
+    missing = fields.string("missing", METHODS)
+    n_marks = len(column_names) if missing in IN_TREES else 0
+    most_shared = n_shared + n_marks
+    n_shared_slots = fields.integer("n_shared_slots", min(n_shared, 1), most_shared)
+    n_imputed = None if missing == IMPUTATION else 0
+    imputed = fields.array("imputed", np.int32, (n_imputed,), 0, max(0, n_features - 1))
+    if len(imputed) > n_features or (imputed[1:] <= imputed[:-1]).any():
+        fields.fail("imputed", "rising features", "others")
 
     edges = fields.array("bin_edges", np.float64, (None,))
     starts = fields.array("bin_edge_offsets", np.int64, (n_numeric + 1,), 0, len(edges))
@@ -348,6 +333,8 @@ def _checked(state: Any) -> Columns:
     bin_values = fields.array("bin_values", np.float64, shape, -MAX_BIN_VALUE, MAX_BIN_VALUE)
     if bin_values[:, MISSING_BIN].any():
         fields.fail("bin_values", "0 for the missing bin", "another value")
+    n_medians = n_numeric if missing == IMPUTATION else 0
+    imputed_bins = fields.array("imputed_bins", np.uint8, (n_medians,))
     fields.done()
     return Columns(
         feature_names=feature_names,
@@ -360,4 +347,7 @@ def _checked(state: Any) -> Columns:
         numeric_names=numeric_names,
         bin_edges=bin_edges,
         bin_values=bin_values,
+        missing=missing,
+        imputed=imputed,
+        imputed_bins=imputed_bins,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from spacy_treecrf.engine.beam import beam_viterbi_kernel
 from spacy_treecrf.engine.chain import (
     Chain,
     Doubles,
@@ -20,7 +21,7 @@ from spacy_treecrf.engine.chain import (
 
 
 @njit(nogil=True, cache=True)
-def _viterbi_bigram(
+def viterbi_bigram(
     scores: Floats,
     offsets: Ints,
     first: int,
@@ -216,9 +217,24 @@ def viterbi_kernel(
     """viterbi of sequences first to last - 1 into labels and best; releases the GIL."""
     moves, ends = step_potentials(order, start, trans, end)
     if order == 1 and scores.shape[1] == 1:
-        _viterbi_bigram(scores, offsets, first, last, moves, ends, labels, best)
+        viterbi_bigram(scores, offsets, first, last, moves, ends, labels, best)
     else:
         _viterbi_general(scores, offsets, first, last, order, moves, ends, labels, best)
+
+
+def beam_viterbi(
+    scores: Floats,
+    offsets: Ints,
+    chunk: tuple[int, int],
+    chain: Chain,
+    labels: Labels,
+    best: Doubles,
+) -> None:
+    """As viterbi_kernel, inside the chain's beam; exact where constraints make that a dead end."""
+    moves, ends = step_potentials(chain.order, chain.start, chain.trans, chain.end)
+    beam_viterbi_kernel(scores[:, 0], offsets, *chunk, moves, ends, chain.pruned, labels, best)
+    for s in chunk[0] + np.flatnonzero(np.isneginf(best[slice(*chunk)])):
+        viterbi_bigram(scores, offsets, s, s + 1, moves, ends, labels, best)
 
 
 def viterbi(scores: Floats, offsets: Ints, chain: Chain) -> tuple[Labels, Doubles]:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.missing import MISSING_VALUE
+
 BLOCK_ROWS = 16384  # rows given at once: bounds the temporary arrays
 BARE_COLUMN = ""  # logical column of items that are lists of strings
 
@@ -33,32 +35,41 @@ class Ids:
     flags: dict[str, int]  # {name: True}
     bare: dict[str, int]  # [name]
     numbers: dict[str, int]  # {name: 2.5}
-    missing: dict[str, int]  # {key: None}
+    missing: dict[str, int]  # {key: None}, {key: nan}
     first_number: int  # a number for an id below this one is an indicator's: nonzero or absent
 
 
-def new_ids(next_id: Callable[[], int]) -> Ids:
-    """Tables that give everything a new id as it appears."""
+def new_ids(next_id: Callable[[], int], indicator: bool = False) -> Ids:
+    """Tables that give everything a new id as it appears.
+
+    indicator: a missing value is the string value MISSING_VALUE of its key.
+    """
+    strings = _NewTables(next_id)
     return Ids(
-        strings=_NewTables(next_id),
+        strings=strings,
         bags=_NewTables(next_id),
         flags=_NewIds(next_id),
         bare=_NewIds(next_id),
         numbers=_NewIds(next_id),
-        missing=_NewIds(next_id),
+        missing=_AsValue(strings) if indicator else _NewIds(next_id),
         first_number=0,
     )
 
 
 def known_ids(
-    feature_names: list[str], slots: list[int], slot_keys: list[str], numeric_names: list[str]
+    feature_names: list[str],
+    slots: list[int],
+    slot_keys: list[str],
+    numeric_names: list[str],
+    column_names: list[str],
+    indicator: bool = False,
 ) -> Ids:
-    """Tables with ids for features, then numeric columns, then missing slots, then all else.
+    """Tables with ids for features, then numeric columns, then missing columns, then all else.
 
     A feature whose slot is that of a key is the string value of this key.
     """
     n_features, n_numeric = len(feature_names), len(numeric_names)
-    nothing = n_features + n_numeric + len(slot_keys)
+    nothing = n_features + n_numeric + len(column_names)
     own: list[dict[str, int]] = [{} for _ in slot_keys]
     shared: dict[str, int] = {}
     for feature, (name, slot) in enumerate(zip(feature_names, slots, strict=True)):
@@ -78,14 +89,14 @@ def known_ids(
         strings[key] = _KnownIds(table, f"{key}=", by_name)
     names = _KnownIds(shared, "", by_name)
     numbers = {name: n_features + d for d, name in enumerate(numeric_names)}
-    missing = {key: n_features + n_numeric + s for s, key in enumerate(slot_keys)}
+    missing = {key: n_features + n_numeric + c for c, key in enumerate(column_names)}
     return Ids(
         strings=strings,
         bags=_KnownTables(":", by_name),
         flags=names,
         bare=names,
         numbers=_KnownIds(shared | numbers, "", by_name) if numbers else names,
-        missing=_KnownIds(missing, "", lambda _: nothing),
+        missing=_AsValue(strings) if indicator else _KnownIds(missing, "", lambda _: nothing),
         first_number=n_features,
     )
 
@@ -189,7 +200,11 @@ def scan(X: Iterable[Iterable[Any]], ids: Ids, name: str) -> Events:
             elif i >= ids.first_number:
                 values.append(float(value))
                 add(~i)
-            elif value and value == value:
+                if value != value:
+                    add(missing[key])
+            elif value != value:
+                add(missing[key])
+            elif value:
                 add(i)
         elif isinstance(value, str):
             add(strings[key][_plain(value)])
@@ -325,3 +340,13 @@ class _KnownTables(dict[str, dict[str, int]]):
 
     def __missing__(self, key: str) -> dict[str, int]:
         return _KnownIds({}, _plain(key) + self.separator, self.by_name)
+
+
+class _AsValue(dict[str, int]):
+    """The id of a missing value, by key, is that of a string value; nothing is added."""
+
+    def __init__(self, strings: dict[str, dict[str, int]]) -> None:
+        self.strings = strings
+
+    def __missing__(self, key: str) -> int:
+        return self.strings[key][MISSING_VALUE]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.detours import Detours, TreeDetours
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.grower import Tree
@@ -32,6 +33,7 @@ class Forest:
     right: npt.NDArray[np.int32]
     value: npt.NDArray[np.float32]
     gain: npt.NDArray[np.float32]
+    detours: Detours | None = None  # of models that leave missing values to the trees
 
     @property
     def n_trees(self) -> int:
@@ -42,11 +44,13 @@ class Forest:
         sizes = np.diff(self.tree_first)[trees]
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         nodes = np.repeat(self.tree_first[trees] - first[:-1], sizes) + np.arange(first[-1])
+        arrays = {name: getattr(self, name)[nodes] for name in NODE_FIELDS}
         return Forest(
-            first,
-            self.tree_class[trees],
-            self.tree_round[trees],
-            *(getattr(self, name)[nodes] for name in NODE_FIELDS),
+            tree_first=first,
+            tree_class=self.tree_class[trees],
+            tree_round=self.tree_round[trees],
+            detours=self.detours and self.detours.reordered(nodes),
+            **arrays,
         )
 
     def select(self, trees: npt.NDArray[np.bool_]) -> Forest:
@@ -66,12 +70,25 @@ class Forest:
         factor = np.repeat(factors, np.diff(self.tree_first))
         return replace(self, value=to_grid(np.clip(self.value * factor, -MAX_VALUE, MAX_VALUE)))
 
+    def with_detours(self) -> Forest:
+        """The same trees; those without detours get some that lead left."""
+        return replace(self, detours=self.detours or Detours.none(len(self.kind)))
+
     def to_state(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+        state = {name: getattr(self, name) for name in (*TREE_FIELDS, *NODE_FIELDS)}
+        if self.detours is not None:
+            state["detours"] = self.detours.to_state()
+        return state
 
     @classmethod
     def from_state(
-        cls, state: Fields, n_labels: int, n_features: int, n_numeric: int, order: int
+        cls,
+        state: Fields,
+        n_labels: int,
+        n_features: int,
+        n_numeric: int,
+        order: int,
+        with_detours: bool = False,
     ) -> Forest:
         """Read a stored forest; refuse whatever could send a kernel out of bounds or in circles."""
         tree_class = state.array("tree_class", np.int32, (None,), low=0, high=n_labels - 1)
@@ -91,6 +108,9 @@ class Forest:
             state.array("right", np.int32, (n_nodes,)),
             state.array("value", np.float32, (n_nodes,), low=-MAX_VALUE, high=MAX_VALUE),
             state.array("gain", np.float32, (n_nodes,)),
+            Detours.from_state(state.fields("detours"), n_nodes, n_features, n_numeric)
+            if with_detours
+            else None,
         )
         state.done()
         forest._check(state, n_labels, n_features, n_numeric, order)
@@ -134,6 +154,7 @@ class Forest:
             state.fail("left", "one parent for every node but the root", "others")
 
 
+TREE_FIELDS = ("tree_first", "tree_class", "tree_round")
 NODE_FIELDS = ("kind", "feature", "threshold", "left", "right", "value", "gain")
 
 
@@ -141,7 +162,12 @@ def empty_forest() -> Forest:
     return grow_forest([], [], 0)
 
 
-def grow_forest(trees: Sequence[Tree], classes: Sequence[int], round_: int) -> Forest:
+def grow_forest(
+    trees: Sequence[Tree],
+    classes: Sequence[int],
+    round_: int,
+    detours: Sequence[TreeDetours] | None = None,
+) -> Forest:
     """The trees of one round as a forest, their values rounded to the grid."""
     sizes = [len(tree.kind) for tree in trees]
 
@@ -160,6 +186,7 @@ def grow_forest(trees: Sequence[Tree], classes: Sequence[int], round_: int) -> F
         right=joined("right", np.int32),
         value=to_grid(joined("value", np.float64)),
         gain=joined("gain", np.float32),
+        detours=None if detours is None else Detours.of_trees(detours),
     )
 
 
@@ -170,10 +197,13 @@ def join_forests(forests: Sequence[Forest]) -> Forest:
     shifts = np.cumsum([0] + [int(f.tree_first[-1]) for f in forests[:-1]])
     first = [f.tree_first[:-1] + s for f, s in zip(forests, shifts, strict=True)]
     last = shifts[-1] + forests[-1].tree_first[-1]
-    names = ("tree_class", "tree_round", *NODE_FIELDS)
+    names = (*TREE_FIELDS[1:], *NODE_FIELDS)
+    detours = None
+    if any(forest.detours is not None for forest in forests):
+        detours = Detours.join([f.detours or Detours.none(len(f.kind)) for f in forests])
+    arrays = {name: np.concatenate([getattr(f, name) for f in forests]) for name in names}
     return Forest(
-        np.concatenate([*first, [last]]).astype(np.int64),
-        *(np.concatenate([getattr(f, name) for f in forests]) for name in names),
+        tree_first=np.concatenate([*first, [last]]).astype(np.int64), detours=detours, **arrays
     )
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.grower import Entries
@@ -174,7 +173,7 @@ class LinearProblem:
     """The bound of one round and where the weights stand."""
 
     data: Sequences
-    columns: Columns
+    bin_values: npt.NDArray[np.float64]  # shape: (n_numeric, N_BINS)
     g: npt.NDArray[np.float32]  # shape: (n_labels, n_rows, n_contexts)
     h: npt.NDArray[np.float32]
     lags: npt.NDArray[np.uint8]
@@ -187,7 +186,7 @@ def solve_linear_round(
     problem: LinearProblem, ridge: float, trim: float, workers: Workers
 ) -> LinearWeights:
     """The weights after one linear round."""
-    data, weights, bin_values = problem.data, problem.weights, problem.columns.bin_values
+    data, weights, bin_values = problem.data, problem.weights, problem.bin_values
     n_features, n_labels = weights.categorical.shape
     direction = np.empty((n_labels, n_features), np.float32)
     numeric_direction = np.empty((n_labels, len(weights.numeric)), np.float32)

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.beam import Beams, HistoryScores, beam_search
+from spacy_treecrf.engine.beam_search import Beams, HistoryScores, beam_search
 from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.contexts import NO_CONTEXTS, Contexts, count_lags, list_contexts
 from spacy_treecrf.engine.forest import Forest

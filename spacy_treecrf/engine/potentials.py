@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.averaging import add_scores_of_incomplete_rows, walked_trees
 from spacy_treecrf.engine.conjugate import Direction
 from spacy_treecrf.engine.contexts import Contexts, count_lags, list_contexts
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.forest import Forest, join_forests, last_trees
 from spacy_treecrf.engine.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.missing import Incomplete
+from spacy_treecrf.engine.missing_cells import missing_cells
 from spacy_treecrf.engine.scoring import (
     MAX_MASK_LEAVES,
     MAX_MASK_VALUE,
     add_tree_scores,
     add_tree_scores_by_traversal,
     build_postings,
+    posting_order,
 )
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
@@ -118,10 +123,19 @@ class Potentials:
 
 
 class ForestScorer:
-    """A forest prepared for scoring: posting lists where trees fit, traversal for others."""
+    """A forest prepared for scoring: posting lists where trees fit, traversal for others.
+
+    incomplete: how rows with missing values are walked, if trees decide about them.
+    """
 
     def __init__(
-        self, forest: Forest, n_labels: int, n_features: int, n_numeric: int, contexts: Contexts
+        self,
+        forest: Forest,
+        n_labels: int,
+        n_features: int,
+        n_numeric: int,
+        contexts: Contexts,
+        incomplete: Incomplete | None = None,
     ) -> None:
         self.contexts = contexts
         self.n_labels = n_labels
@@ -131,9 +145,13 @@ class ForestScorer:
         tree_of = np.repeat(np.arange(forest.n_trees), sizes)
         small[tree_of[np.abs(forest.value) > MAX_MASK_VALUE]] = False
         self.large = forest.select(~small)
-        self.postings = build_postings(
-            forest.select(small), n_labels, n_features, n_numeric, contexts.labels
-        )
+        self.small = forest.select(small)
+        self.postings = build_postings(self.small, n_labels, n_features, n_numeric, contexts.labels)
+        self.incomplete = incomplete if forest.detours is not None else None
+
+    @property
+    def n_trees(self) -> int:
+        return self.small.n_trees + self.large.n_trees
 
     def add(
         self,
@@ -141,20 +159,15 @@ class ForestScorer:
         lags: npt.NDArray[np.uint8],
         scores: npt.NDArray[np.float32],
         workers: Workers,
+        missing: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add the trees' values to scores (n_rows, n_contexts, n_labels)."""
+        """Add the trees' values to scores (n_rows, n_contexts, n_labels).
 
-        def add_rows(rows: npt.NDArray[np.int64]) -> None:
-            add_tree_scores(
-                data.codes,
-                data.numeric,
-                rows,
-                lags,
-                self.contexts.first,
-                self.n_labels,
-                self.postings,
-                scores,
-            )
+        missing: (n_rows, n_columns + n_numeric); None where nothing is.
+        """
+        if missing is not None and self.incomplete is not None:
+            self._add_incomplete(self.incomplete, data, lags, scores, workers, missing)
+            return
 
         def add_large_trees(chunk: tuple[int, int]) -> None:
             rows = data.rows_of(chunk)
@@ -178,25 +191,95 @@ class ForestScorer:
                 scores,
             )
 
-        workers.map(add_rows, data.rows_by_bins)
+        self._add_small_trees(data, data.rows_by_bins, lags, scores, workers)
         if self.large.n_trees:
             workers.map(add_large_trees, data.chunks)
+
+    def _add_small_trees(
+        self,
+        data: Sequences,
+        pieces: Sequence[npt.NDArray[np.int64]],
+        lags: npt.NDArray[np.uint8],
+        scores: npt.NDArray[np.float32],
+        workers: Workers,
+    ) -> None:
+        def add_rows(rows: npt.NDArray[np.int64]) -> None:
+            add_tree_scores(
+                data.codes,
+                data.numeric,
+                rows,
+                lags,
+                self.contexts.first,
+                self.n_labels,
+                self.postings,
+                scores,
+            )
+
+        workers.map(add_rows, pieces)
+
+    def _add_incomplete(
+        self,
+        incomplete: Incomplete,
+        data: Sequences,
+        lags: npt.NDArray[np.uint8],
+        scores: npt.NDArray[np.float32],
+        workers: Workers,
+        missing: npt.NDArray[np.bool_],
+    ) -> None:
+        """Postings alone for complete rows; large trees are walked for all of them."""
+        lacks_some: npt.NDArray[np.bool_] = np.logical_or.reduce(missing, axis=1)
+        pieces = data.rows_by_bins
+        complete = [rows[~lacks_some[rows]] for rows in pieces]
+        self._add_small_trees(data, complete, lags, scores, workers)
+
+        def walk(forest: Forest, by_postings: bool, some: list[npt.NDArray[np.int64]]) -> None:
+            trees = walked_trees(forest, incomplete, data.numeric.shape[1])
+            workers.map(
+                lambda rows: add_scores_of_incomplete_rows(
+                    data.codes,
+                    data.numeric,
+                    missing,
+                    rows,
+                    lags,
+                    self.contexts.first,
+                    self.contexts.labels,
+                    self.n_features,
+                    self.postings,
+                    by_postings,
+                    trees,
+                    scores,
+                ),
+                some,
+            )
+
+        if self.small.n_trees:
+            in_order = self.small.reordered(posting_order(self.small))
+            walk(in_order, True, [rows[lacks_some[rows]] for rows in pieces])
+        if self.large.n_trees:
+            walk(self.large, False, pieces)
 
 
 class Scorer:
     """Potentials prepared for scoring many sequences."""
 
     def __init__(
-        self, potentials: Potentials, bin_values: npt.NDArray[np.float64], context_order: int
+        self,
+        potentials: Potentials,
+        bin_values: npt.NDArray[np.float64],
+        context_order: int,
+        incomplete: Incomplete | None = None,
     ) -> None:
-        """context_order: how many previous labels the trees see; 0 unless the family is joint."""
+        """context_order: how many previous labels the trees see; 0 unless the family is joint.
+
+        incomplete: how missing values are treated, if trees decide about them.
+        """
         self.linear = None if potentials.linear.is_zero() else potentials.linear
         self.bin_values = bin_values
         self.n_features, self.n_labels = potentials.linear.categorical.shape
         self.order = context_order
         contexts = list_contexts(self.n_labels, context_order)
         self.trees = ForestScorer(
-            potentials.forest, self.n_labels, self.n_features, len(bin_values), contexts
+            potentials.forest, self.n_labels, self.n_features, len(bin_values), contexts, incomplete
         )
 
     def score(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
@@ -204,6 +287,8 @@ class Scorer:
         scores = np.zeros((data.n_rows, self.n_labels**self.order, self.n_labels), np.float32)
         if self.linear:
             scores += linear_scores(data, self.linear, self.bin_values, workers)[:, None, :]
-        if len(self.trees.postings.tree_class) or self.trees.large.n_trees:
-            self.trees.add(data, count_lags(data.offsets, self.order), scores, workers)
+        if self.trees.n_trees:
+            incomplete = self.trees.incomplete
+            missing = missing_cells(data, incomplete.columns) if incomplete else None
+            self.trees.add(data, count_lags(data.offsets, self.order), scores, workers, missing)
         return scores

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from numba import njit
 
 from spacy_treecrf.engine import chain as chains
+from spacy_treecrf.engine.beam import beam_forward_backward
 from spacy_treecrf.engine.chain import EVERYTHING_ALLOWED, Chain
 from spacy_treecrf.engine.contexts import count_lags
 from spacy_treecrf.engine.mixing import edge_gamma, joint_messages, node_gamma
@@ -154,6 +155,22 @@ def expect(
         end, end_top = _factors(chain.end)
         if start is None or trans is None or end is None:
             log_z[:] = np.nan
+        elif chain.pruned:
+            beam_forward_backward(
+                nodes,
+                offsets,
+                0,
+                n_sequences,
+                start,
+                trans,
+                end,
+                chain.pruned,
+                data.labels[rows],
+                weights,
+                pairs[:, 0],
+                edges[:n_labels],
+                log_z,
+            )
         else:
             forward_backward(
                 nodes,
@@ -170,7 +187,7 @@ def expect(
                 log_z,
                 messages,
             )
-            log_z += start_top + end_top + trans_top * (np.diff(offsets) - 1)
+        log_z += start_top + end_top + trans_top * (np.diff(offsets) - 1)
         for s in np.flatnonzero(np.isnan(log_z)):
             some = slice(offsets[s], offsets[s + 1])
             exact, log_z[s : s + 1] = chains.pair_marginals(

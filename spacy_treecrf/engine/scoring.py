@@ -22,7 +22,7 @@ from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 # Trees that fit: one bit for each leaf, and values whose grid steps fit into 32 bits.
 MAX_MASK_LEAVES = 64
 MAX_MASK_VALUE = 2.0**14
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ALL_LEAVES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 # A feature tested in more than one of so many trees is applied to all trees at once.
@@ -83,8 +83,16 @@ def _tests_and_masks(
                 leaf[left[here]] = leaf[node]
                 leaf[right[here]] = leaf[node] + n_left
                 if n_leaves_below[0] <= MAX_MASK_LEAVES:
-                    block = _ALL if n_left >= 64 else (one << np.uint64(n_left)) - one
+                    block = ALL_LEAVES if n_left >= 64 else (one << np.uint64(n_left)) - one
                     mask[here] = ~(block << np.uint64(leaf[node]))
+
+
+def posting_order(forest: Forest) -> npt.NDArray[np.int64]:
+    """The order of trees in postings: those that test no previous label first, each by class."""
+    sizes = np.diff(forest.tree_first)
+    tests_context = np.zeros(forest.n_trees, bool)
+    tests_context[np.repeat(np.arange(forest.n_trees), sizes)[forest.kind == CONTEXT]] = True
+    return np.lexsort((forest.tree_class, tests_context))
 
 
 def build_postings(
@@ -95,14 +103,12 @@ def build_postings(
     context_labels: npt.NDArray[np.int32],
 ) -> Postings:
     """Index the trees of a forest."""
-    sizes = np.diff(forest.tree_first)
-    tests_context = np.zeros(forest.n_trees, bool)
-    tests_context[np.repeat(np.arange(forest.n_trees), sizes)[forest.kind == CONTEXT]] = True
-    forest = forest.reordered(np.lexsort((forest.tree_class, tests_context)))
+    forest = forest.reordered(posting_order(forest))
     kind, feature, threshold = forest.kind, forest.feature, forest.threshold
     sizes = np.diff(forest.tree_first)
     n_trees = forest.n_trees
-    n_plain = n_trees - int(tests_context.sum())
+    with_context = np.repeat(np.arange(n_trees), sizes)[kind == CONTEXT]
+    n_plain = n_trees - len(np.unique(with_context))
     leaf_first = np.concatenate([[0], np.cumsum((sizes + 1) // 2)]).astype(np.int64)
     leaf_value = np.zeros(int(leaf_first[-1]), np.float32)
     mask = np.zeros(len(kind), np.uint64)
@@ -122,7 +128,7 @@ def build_postings(
     tests = tests[np.argsort(feature[tests], kind="stable")]
     often = np.bincount(feature[tests], minlength=n_features) * DENSE_SHARE > n_trees
     dense_of = np.where(often, np.cumsum(often) - 1, -1).astype(np.int32)
-    dense = np.full((int(often.sum()), n_trees), _ALL, np.uint64)
+    dense = np.full((int(often.sum()), n_trees), ALL_LEAVES, np.uint64)
     in_dense = often[feature[tests]]
     for node in tests[in_dense]:
         dense[dense_of[feature[node]], tree_of[node]] &= mask[node]
@@ -130,7 +136,7 @@ def build_postings(
 
     bins = np.flatnonzero(kind == NUMERIC)
     bins = bins[np.lexsort((threshold[bins], feature[bins]))]
-    context_mask = np.full((n_trees - n_plain, len(context_labels)), _ALL, np.uint64)
+    context_mask = np.full((n_trees - n_plain, len(context_labels)), ALL_LEAVES, np.uint64)
     for node in np.flatnonzero(kind == CONTEXT):
         holds = context_labels[:, feature[node]] == threshold[node]
         context_mask[tree_of[node] - n_plain, holds] &= mask[node]
@@ -154,7 +160,7 @@ def build_postings(
 
 
 @njit(nogil=True, cache=True)
-def _apply_features(
+def apply_features(
     codes: npt.NDArray[np.int32], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
 ) -> None:
     """Clear from each tree's mask the leaves that the row's features rule out."""
@@ -181,7 +187,7 @@ def _apply_features(
 
 
 @njit(nogil=True, cache=True)
-def _apply_bins(
+def apply_bins(
     numeric: npt.NDArray[np.uint8], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
 ) -> None:
     """Clear from each tree's mask the leaves that the row's bins rule out."""
@@ -221,15 +227,15 @@ def add_tree_scores(
     n_plain = postings.class_first[n_labels]
     masks = np.empty(n_trees, np.uint64)
     bin_masks = np.empty(n_trees, np.uint64)
-    bin_masks[:] = _ALL
+    bin_masks[:] = ALL_LEAVES
     for i in range(len(rows)):
         row = rows[i]
         if numeric.shape[1] and (i == 0 or not _same_bins(numeric, row, rows[i - 1])):
-            bin_masks[:] = _ALL
-            _apply_bins(numeric, row, postings, bin_masks)
+            bin_masks[:] = ALL_LEAVES
+            apply_bins(numeric, row, postings, bin_masks)
         for tree in range(n_trees):  # a slice would take seconds to compile
             masks[tree] = bin_masks[tree]
-        _apply_features(codes, row, postings, masks)
+        apply_features(codes, row, postings, masks)
         n_valid = n_labels ** np.int64(lags[row])
         for k in range(n_labels):
             units = np.int64(0)

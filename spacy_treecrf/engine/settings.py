@@ -11,11 +11,13 @@ import numpy as np
 from spacy_treecrf.engine.chain import MAX_ORDER
 from spacy_treecrf.engine.constraints import KINDS
 from spacy_treecrf.engine.forest import MAX_LEAVES
+from spacy_treecrf.engine.missing import ABSENT_METHOD, METHODS
 
 CHOICES = {
     "family": ("auto", "separate", "joint"),
     "step": ("newton", "gradient", "conjugate"),
     "gamma": ("local", "mixing"),
+    "missing": METHODS,
     "constraints": tuple(KINDS),
     "predictor": ("viterbi", "marginal"),
     "monitor": ("log_likelihood", "accuracy"),
@@ -58,6 +60,7 @@ AUTO_JOINT_LABELS = 8
 AUTO_TREES = 900
 AUTO_ROUNDS = (40, 150)
 MAX_ROUNDS = 10**6
+MAX_BEAM = 2**15
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,11 @@ class Settings:
     colsample: float = 1.0
     node_colsample: float = 1.0
     line_search: bool = False
+    beam: int | None = None
     unbiased: bool = False
     unbiased_rate: float = 0.007
     unbiased_exponent: float = 2.0
+    missing: str = ABSENT_METHOD
     constraints: str = "none"
     predictor: str = "viterbi"
     patience: int = 10
@@ -102,10 +107,7 @@ class Settings:
             if not isinstance(value, str) or value not in choices:
                 raise _bad(name, value, "one of " + ", ".join(map(repr, choices)))
         for name, (low, high) in INTEGERS.items():
-            value = getattr(self, name)
-            if not _is_integer(value) or not low <= value <= high:
-                raise _bad(name, value, f"an integer from {low} to {high}")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), low, high))
         for name, (lowest, highest, open_) in NUMBERS.items():
             value = getattr(self, name)
             good = _is_number(value) and lowest <= value <= highest and math.isfinite(value)
@@ -122,6 +124,13 @@ class Settings:
             if not _is_integer(self.rounds) or not 0 <= self.rounds <= MAX_ROUNDS:
                 raise _bad("rounds", self.rounds, f"an integer from 0 to {MAX_ROUNDS}, or None")
             object.__setattr__(self, "rounds", int(self.rounds))
+        check_beam(self.beam)
+        if self.beam is not None and (self.family == "joint" or self.order != 1):
+            raise _bad(
+                "beam", self.beam, "None unless family is 'separate' (or 'auto') and order is 1"
+            )
+        if self.beam is not None and self.gamma != "local":
+            raise _bad("gamma", self.gamma, "'local' with a beam: mixing needs all states")
         if self.family == "separate" and self.order > 1:
             raise _bad(
                 "order", self.order, "0 or 1 with family='separate'; family='joint' goes up to 4"
@@ -137,6 +146,7 @@ class Settings:
         family, rounds = self.family, self.rounds
         if family == "auto":
             joint = self.order > 1 or n_labels <= AUTO_JOINT_LABELS
+            joint = joint and self.beam is None
             family = "joint" if joint else "separate"
         if rounds is None:
             rounds = int(np.clip(AUTO_TREES // n_labels, *AUTO_ROUNDS))
@@ -154,6 +164,18 @@ class Settings:
     @classmethod
     def names(cls) -> list[str]:
         return [field.name for field in fields(cls)]
+
+
+def check_beam(beam: Any) -> None:
+    """Refuse a beam that keeps nothing, and what is no beam."""
+    if beam is not None and (not _is_integer(beam) or not 1 <= beam <= MAX_BEAM):
+        raise _bad("beam", beam, f"an integer from 1 to {MAX_BEAM}, or None for exact inference")
+
+
+def check_integer(name: str, value: Any, low: int, high: int) -> int:
+    if not _is_integer(value) or not low <= value <= high:
+        raise _bad(name, value, f"an integer from {low} to {high}")
+    return int(value)
 
 
 def _is_integer(value: Any) -> bool:

@@ -101,7 +101,10 @@ class SequenceEstimator(ABC):
         if started is None:
             labels = distinct_labels(y)
             columns, offsets, codes, numeric = fit_columns(
-                X, min_count=recipe.settings.min_count, max_bins=recipe.settings.max_bins
+                X,
+                min_count=recipe.settings.min_count,
+                max_bins=recipe.settings.max_bins,
+                missing=recipe.settings.missing,
             )
         else:
             labels, columns = started.labels, started.columns

@@ -40,10 +40,18 @@ class BoostedCRF(SequenceEstimator):
     subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
         columns drawn for each tree, for each node.
     line_search: scale every round to the best of several step lengths.
+    beam: follow only so many labels at each position, those of the largest forward mass (and in
+        training the annotated one): faster and less exact, for hundreds of labels; None: all.
     unbiased: trees take the observed label more seriously than all that were not: of the E examples
         that a position gives (one for each label after each context that a tree sees), it counts
         (E - 2) exp(-c (m - 1)^b) + 1 times in the m-th round of trees. unbiased_rate: c.
         unbiased_exponent: b.
+    missing: what a value of None or NaN means, and a numeric column without a number. "absent": as
+        if it was not mentioned; a missing number is below all others. "instance_weighting": at a
+        test of it a row goes both ways, by the shares of the rows that have a value. "surrogate":
+        the tests of other columns that agree best with it decide. "imputation": the most common
+        value of the column, or the median. "indicator": missing is a value of its own. With the
+        second and third, linear rounds see nothing in a missing value, or the mean of a column.
     constraints: transitions that are possible at all: "none", "observed" (those in the training
         data), "bio" or "biluo".
     predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
@@ -79,9 +87,11 @@ class BoostedCRF(SequenceEstimator):
         colsample: float = 1.0,
         node_colsample: float = 1.0,
         line_search: bool = False,
+        beam: int | None = None,
         unbiased: bool = False,
         unbiased_rate: float = 0.007,
         unbiased_exponent: float = 2.0,
+        missing: str = "absent",
         constraints: str = "none",
         predictor: str = "viterbi",
         patience: int = 10,
@@ -114,9 +124,11 @@ class BoostedCRF(SequenceEstimator):
         self.colsample = colsample
         self.node_colsample = node_colsample
         self.line_search = line_search
+        self.beam = beam
         self.unbiased = unbiased
         self.unbiased_rate = unbiased_rate
         self.unbiased_exponent = unbiased_exponent
+        self.missing = missing
         self.constraints = constraints
         self.predictor = predictor
         self.patience = patience
@@ -136,10 +148,11 @@ class BoostedCRF(SequenceEstimator):
     def _continued(self, model: SequenceModel) -> SequenceModel:
         assert isinstance(model, CRF)
         asked = self._recipe().settings.resolved(len(model.labels))
-        if (asked.family, asked.order) != (model.settings.family, model.settings.order):
+        own = model.settings
+        if (asked.family, asked.order, asked.missing) != (own.family, own.order, own.missing):
             raise ValueError(
-                f"treecrf: warm_start goes on with a model of family={model.settings.family!r}, "
-                f"order={model.settings.order}; set the same, or warm_start=False"
+                f"treecrf: warm_start goes on with a model of family={own.family!r}, "
+                f"order={own.order}, missing={own.missing!r}; set the same, or warm_start=False"
             )
         return super()._continued(model)
 

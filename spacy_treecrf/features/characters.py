@@ -8,7 +8,7 @@ from spacy.util import registry
 
 from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.extractor import Extractor
-from spacy_treecrf.features.settings import checked_lengths, checked_window
+from spacy_treecrf.features.settings import checked_lengths, checked_window, refused
 from spacy_treecrf.features.source import Reading, Source, Window
 
 CLASSES = {"L": "letter", "M": "mark", "N": "digit", "P": "punct", "S": "symbol", "Z": "space"}
@@ -23,6 +23,7 @@ def create_character_features(
     ngrams: list[int] = [2, 3],  # noqa: B006
     ngram_window: list[int] = [-3, -2, -1, 0, 1, 2, 3],  # noqa: B006
     lower: bool = True,
+    outside_is_missing: bool = False,
 ) -> Extractor:
     """Features for the tokens of `spacy_treecrf.CharacterTokenizer.v1`.
 
@@ -31,7 +32,11 @@ def create_character_features(
     ngrams: Lengths of the character sequences to look at; [] for none.
     ngram_window: They lie within these offsets.
     lower: See characters in lower case; their class tells upper case.
+    outside_is_missing: At offsets where the sequence has no character, values are missing: setting
+        "missing" of the model tells what becomes of them.
     """
+    if not isinstance(outside_is_missing, bool):
+        raise refused("outside_is_missing", outside_is_missing, "true or false")
     sources: list[Source] = [
         CharacterSource(
             checked_window("window", window),
@@ -48,7 +53,7 @@ def create_character_features(
                 f"ngram_window = {ngram_window}; widen it"
             )
         sources.append(NgramSource(n, inside, lower))
-    return Extractor(sources)
+    return Extractor(sources, outside_is_missing=outside_is_missing)
 
 
 class CharacterSource(Source):

@@ -25,7 +25,7 @@ class CustomSource(Source):
     """Values of any kind under a prefix; what kinds there are is found as they are read.
 
     A str is a category, True a flag (False is absent), a number a numeric column, a vector a
-    numeric column for each dimension. None is absent or missing.
+    numeric column for each dimension. None and NaN are missing.
     """
 
     cached = False
@@ -43,8 +43,7 @@ class CustomSource(Source):
         for d, doc in enumerate(batch.docs):
             for values in self._values(doc, d):
                 for key, value in values.items():
-                    if value is not None:
-                        collected.add(i, key, value)
+                    collected.add(i, key, value)
                 i += 1
         return collected.reading(self.prefix)
 
@@ -110,11 +109,14 @@ class _Collected:
         self.n_tokens = n_tokens
         self.texts: dict[str, list[str | None]] = {}
         self.numbers: dict[str, npt.NDArray[np.float64]] = {}
+        self.missing: dict[str, list[int]] = {}
 
     def add(self, i: int, key: Any, value: Any) -> None:
         if not isinstance(key, str):
             raise ValueError(f"treecrf: a feature has the name {key!r}; names are texts")
-        if isinstance(value, str):
+        if value is None:
+            self.missing.setdefault(key, []).append(i)
+        elif isinstance(value, str):
             self._text(i, key, value)
         elif isinstance(value, bool | np.bool_):
             if value:
@@ -131,7 +133,11 @@ class _Collected:
             prefix + column_name(key): values for key, values in self.texts.items()
         }
         numbers = {prefix + column_name(key): values for key, values in self.numbers.items()}
-        return Reading(texts, numbers)
+        missing = {
+            prefix + column_name(key): np.isin(np.arange(self.n_tokens), where)
+            for key, where in self.missing.items()
+        }
+        return Reading(texts, numbers, missing)
 
     def _text(self, i: int, key: str, value: str) -> None:
         column = self.texts.get(key)
@@ -146,6 +152,8 @@ class _Collected:
         number = float(value)
         if math.isinf(number):
             raise _bad(key, value)
+        if math.isnan(number):
+            self.missing.setdefault(key, []).append(i)
         column[i] = number
 
     def _vector(self, i: int, key: str, value: Any) -> None:

@@ -51,9 +51,13 @@ class FeatureExtractor(Protocol):
         *,
         min_count: int,
         max_bins: int,
+        missing: str = "absent",
         training: bool = True,
     ) -> Columns:
-        """The features of the training data."""
+        """The features of the training data.
+
+        missing: How missing values are treated, see `engine.missing`.
+        """
         ...
 
     def encode(
@@ -85,11 +89,18 @@ class Extractor:
     everything learned stay the same.
 
     bins_of: by the name of a source, a lower limit for the bins of its numeric columns.
+    outside_is_missing: a position outside of the sequence has missing values, not the edge's.
     """
 
-    def __init__(self, sources: Sequence[Source], bins_of: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        bins_of: dict[str, int] | None = None,
+        outside_is_missing: bool = False,
+    ) -> None:
         self.sources = list(sources)
         self.bins_of = bins_of or {}
+        self.outside_is_missing = outside_is_missing
         self.reads_annotations = any(source.reads_annotations for source in self.sources)
         self._attrs = sorted({attr for source in self.sources for attr in source.attrs})
         self._cache: _Cache | None = None
@@ -112,9 +123,10 @@ class Extractor:
         *,
         min_count: int,
         max_bins: int,
+        missing: str = "absent",
         training: bool = True,
     ) -> Columns:
-        from spacy_treecrf.features.fitting import fit_columns
+        from spacy_treecrf.features.fitting import Limits, fit_columns
 
         if min_count < 1:
             raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
@@ -125,7 +137,8 @@ class Extractor:
             batch = Batch(docs, offsets, self._attrs, training)
             if docs:
                 self.check(batch.vocab)
-            return fit_columns(batch, self.sources, self.bins_of, min_count, max_bins)
+            limits = Limits(min_count, max_bins, missing, self.outside_is_missing)
+            return fit_columns(batch, self.sources, self.bins_of, limits)
 
     def encode(
         self,
@@ -148,6 +161,7 @@ class Extractor:
             except BaseException:
                 self._cache = None  # it may have keys without rows
                 raise
+        columns.impute_bins(numeric)
         return codes, numeric
 
     def to_state(self) -> dict[str, Any]:
@@ -173,7 +187,8 @@ class Extractor:
             or cache.columns is not columns
             or cache.stamps != stamps
         ):
-            cache = self._cache = _Cache(vocab, columns, stamps, self.sources)
+            tables = tables_of(columns, self.sources, self.outside_is_missing)
+            cache = self._cache = _Cache(vocab, columns, stamps, self.sources, tables)
         return cache
 
 
@@ -202,12 +217,16 @@ class _Cache:
     """Rows of all sources for one vocab and one model."""
 
     def __init__(
-        self, vocab: Vocab, columns: Columns, stamps: list[Any], sources: Sequence[Source]
+        self,
+        vocab: Vocab,
+        columns: Columns,
+        stamps: list[Any],
+        sources: Sequence[Source],
+        tables: Sequence[SourceTable],
     ) -> None:
         self.vocab = vocab
         self.columns = columns
         self.stamps = stamps
-        tables = tables_of(columns, sources)
         self.sources = [
             _CachedSource(source, table)
             for source, table in zip(sources, tables, strict=True)

@@ -8,14 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.binning import MAX_BINS, bin_means, quantile_edges
+from spacy_treecrf.engine.binning import MAX_BINS, bin_means, median_bin, quantile_edges
 from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.missing import IMPUTATION, INDICATOR, MISSING_VALUE
 from spacy_treecrf.features.batch import Batch
 from spacy_treecrf.features.layout import EDGE, slot_name
 from spacy_treecrf.features.source import Reading, Source, Texts
 from spacy_treecrf.features.vectors import MAX_SAMPLE
 
 OUTSIDE = -1
+ABSENT_TEXT = -1
+MISSING_TEXT = -2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What columns are to be like; see `Extractor.fit`."""
+
+    min_count: int
+    max_bins: int
+    missing: str
+    outside_is_missing: bool
 
 
 @dataclass
@@ -25,6 +38,13 @@ class Slot:
     name: str
     values: list[str]
     counts: npt.NDArray[np.int64]
+    n_known: int  # tokens whose value is not missing
+
+    def most_common(self) -> str | None:
+        """What a missing value most probably is; None where most tokens have no value."""
+        top = int(self.counts.argmax())
+        absent = self.n_known - int(self.counts.sum())
+        return self.values[top] if self.counts[top] >= absent else None
 
 
 @dataclass
@@ -32,15 +52,17 @@ class NumericSlot:
     name: str
     edges: npt.NDArray[np.float64]
     bin_values: npt.NDArray[np.float64]  # shape: (MAX_BINS + 1,)
+    median: int  # its bin
 
 
 def fit_columns(
-    batch: Batch, sources: Sequence[Source], bins_of: dict[str, int], min_count: int, max_bins: int
+    batch: Batch, sources: Sequence[Source], bins_of: dict[str, int], limits: Limits
 ) -> Columns:
     """Columns of all values that at least `min_count` tokens have.
 
     bins_of: by the name of a source, a lower limit than max_bins.
     """
+    as_value = limits.missing == INDICATOR
     slots: list[Slot] = []
     numeric: list[NumericSlot] = []
     marked: set[int] = set()  # offsets at which some column shows the edge of the sequence
@@ -48,11 +70,14 @@ def fit_columns(
     for source in sources:
         source.prepare(batch)
         rows, reading = read_all(batch, source)
-        most = min(bins_of.get(source.name, max_bins), max_bins)
+        most = min(bins_of.get(source.name, limits.max_bins), limits.max_bins)
         windows = {
             name: source.window_of(name) or () for name in (*reading.texts, *reading.numbers)
         }
-        texts = {name: _numbered(texts) for name, texts in reading.texts.items()}
+        texts = {
+            name: _numbered(texts, reading.missing.get(name), as_value)
+            for name, texts in reading.texts.items()
+        }
         bins = {name: _bins(numbers, rows, most) for name, numbers in reading.numbers.items()}
         for offset in sorted({offset for window in windows.values() for offset in window}):
             if offset not in shifts:
@@ -60,17 +85,23 @@ def fit_columns(
             shift = shifts[offset]
             at = np.where(shift == OUTSIDE, OUTSIDE, rows[shift]) if len(rows) else rows
             per_row = np.bincount(at + 1)  # of the edge, then of the rows
+            n_outside = int(per_row[0]) if len(per_row) else 0
             for name, (value_of, values) in texts.items():
-                if offset in windows[name]:
-                    slot = _count(slot_name(name, offset), value_of, values, per_row)
-                    if offset not in marked:
-                        marked.add(offset)
-                        _mark_edge(slot, int(per_row[0]) if len(per_row) else 0)
-                    slots.append(slot)
+                if offset not in windows[name]:
+                    continue
+                slot = _count(slot_name(name, offset), value_of, values, per_row)
+                if limits.outside_is_missing:
+                    slot.n_known -= n_outside
+                    if as_value:
+                        _mark(slot, MISSING_VALUE, n_outside)
+                elif offset not in marked:
+                    marked.add(offset)
+                    _mark(slot, EDGE, n_outside)
+                slots.append(slot)
             for name, found in bins.items():
                 if offset in windows[name] and found is not None:
                     numeric.append(NumericSlot(slot_name(name, offset), *found))
-    return _columns(slots, numeric, min_count)
+    return _columns(slots, numeric, limits)
 
 
 def read_all(batch: Batch, source: Source) -> tuple[npt.NDArray[np.int64], Reading]:
@@ -96,11 +127,20 @@ def _shifted(offsets: npt.NDArray[np.int64], by: int) -> npt.NDArray[np.int64]:
     return np.where(inside, neighbour, OUTSIDE)
 
 
-def _numbered(texts: Texts) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Numbers of the texts by first appearance, -1 for None; and the distinct texts."""
+def _numbered(
+    texts: Texts, missing: npt.NDArray[np.bool_] | None, as_value: bool
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Numbers of the texts by first appearance, and the distinct texts.
+
+    None is ABSENT_TEXT, or MISSING_TEXT where it is missing unless that counts as_value.
+    """
     ids: dict[str, int] = {}
-    numbers = [-1 if text is None else ids.setdefault(text, len(ids)) for text in texts]
-    return np.array(numbers, np.int64), list(ids)
+    found = [ABSENT_TEXT if t is None else ids.setdefault(t, len(ids)) for t in texts]
+    numbers = np.array(found, np.int64)
+    if missing is not None and missing.any():
+        at = missing & (numbers == ABSENT_TEXT)
+        numbers[at] = ids.setdefault(MISSING_VALUE, len(ids)) if as_value else MISSING_TEXT
+    return numbers, list(ids)
 
 
 def _count(
@@ -113,21 +153,23 @@ def _count(
     value_of = value_of[: len(in_rows)]
     has = value_of >= 0
     counts = np.bincount(value_of[has], in_rows[has], minlength=len(values)).astype(np.int64)
-    return Slot(name, list(values), counts)
+    n_known = int(per_row.sum() - in_rows[value_of == MISSING_TEXT].sum())
+    return Slot(name, list(values), counts, n_known)
 
 
-def _mark_edge(slot: Slot, n_edges: int) -> None:
-    if EDGE in slot.values:
-        slot.counts[slot.values.index(EDGE)] += n_edges
+def _mark(slot: Slot, value: str, n: int) -> None:
+    """Let so many positions outside of their sequence have a value."""
+    if value in slot.values:
+        slot.counts[slot.values.index(value)] += n
     else:
-        slot.values.append(EDGE)
-        slot.counts = np.append(slot.counts, n_edges)
+        slot.values.append(value)
+        slot.counts = np.append(slot.counts, n)
 
 
 def _bins(
     numbers: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], max_bins: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
-    """Edges and standardised bin means of a base column, the same at all offsets."""
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], int] | None:
+    """Edges, standardised bin means and median of a base column, the same at all offsets."""
     values = numbers[rows]
     values = values[~np.isnan(values)]
     if not len(values):
@@ -135,10 +177,11 @@ def _bins(
     edges = quantile_edges(values[:: -(-len(values) // MAX_SAMPLE)], max_bins)
     bin_values = np.zeros(MAX_BINS + 1)
     bin_values[1 : len(edges) + 2] = bin_means(values, edges)
-    return edges, bin_values
+    return edges, bin_values, median_bin(values, edges)
 
 
-def _columns(slots: list[Slot], numeric: list[NumericSlot], min_count: int) -> Columns:
+def _columns(slots: list[Slot], numeric: list[NumericSlot], limits: Limits) -> Columns:
+    min_count = limits.min_count
     slots = [slot for slot in slots if (slot.counts >= min_count).any()]
     counts = np.concatenate([np.empty(0, np.int64), *(slot.counts for slot in slots)])
     slot_of = np.repeat(np.arange(len(slots)), [len(slot.values) for slot in slots])
@@ -146,8 +189,15 @@ def _columns(slots: list[Slot], numeric: list[NumericSlot], min_count: int) -> C
     order = order[: np.count_nonzero(counts >= min_count)]
     names = [f"{slot.name}={value}" for slot in slots for value in slot.values]
     kept = slot_of[order].astype(np.int32)
+    feature_names = [names[i] for i in order.tolist()]
+    imputed: list[int] = []
+    medians: list[int] = []
+    if limits.missing == IMPUTATION:
+        usual = {f"{slot.name}={slot.most_common()}" for slot in slots if slot.most_common()}
+        imputed = [feature for feature, name in enumerate(feature_names) if name in usual]
+        medians = [slot.median for slot in numeric]
     return Columns(
-        feature_names=[names[i] for i in order.tolist()],
+        feature_names=feature_names,
         counts=counts[order],
         column_of=kept,
         slot_range=np.stack([kept, kept + 1], axis=1).astype(np.int32),
@@ -157,4 +207,7 @@ def _columns(slots: list[Slot], numeric: list[NumericSlot], min_count: int) -> C
         numeric_names=[slot.name for slot in numeric],
         bin_edges=[slot.edges for slot in numeric],
         bin_values=np.array([s.bin_values for s in numeric]).reshape(-1, MAX_BINS + 1),
+        missing=limits.missing,
+        imputed=np.array(imputed, np.int32),
+        imputed_bins=np.array(medians, np.uint8),
     )

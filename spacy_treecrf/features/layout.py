@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.missing import ABSENT_METHOD
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
 from spacy_treecrf.features.source import Reading, Source
 from spacy_treecrf.features.words import grown
@@ -69,6 +70,8 @@ class SourceTable:
     def __init__(self) -> None:
         self.code_runs = Runs()
         self.bin_runs = Runs()
+        self.missing_codes: list[int] = []  # what a missing value is, by cell
+        self.outside_is_missing = False
         self.texts: dict[str, TextColumn] = {}
         self.numbers: dict[str, tuple[list[int], npt.NDArray[np.float64]]] = {}  # cells, edges
         self.codes: npt.NDArray[np.int32] = np.empty((0, 0), np.int32)
@@ -90,6 +93,9 @@ class SourceTable:
         """Only the row of the edge."""
         self.codes = np.full((1, self.code_runs.width), ABSENT, np.int32)
         self.bins = np.full((1, self.bin_runs.width), MISSING_BIN, np.uint8)
+        if self.outside_is_missing:
+            self.codes[0] = self.missing_codes
+            return
         for column in self.texts.values():
             self.codes[0, column.cells] = column.ids[column.index.get(EDGE, 0)]
 
@@ -103,6 +109,10 @@ class SourceTable:
                 get = column.index.get
                 values = [get(text, 0) for text in reading.texts[name]]
                 codes[:, column.cells] = column.ids[values]
+            if name in reading.missing:
+                at = np.array(column.cells)
+                where = np.flatnonzero(reading.missing[name])
+                codes[where[:, None], at] = np.array(self.missing_codes)[at]
         bins = np.full((n_rows, self.bins.shape[1]), MISSING_BIN, np.uint8)
         for name, (cells, edges) in self.numbers.items():
             if name in reading.numbers:
@@ -130,15 +140,21 @@ class SourceTable:
             gather(rows, offsets, self.bins, *bin_runs, numeric)
 
 
-def tables_of(columns: Columns, sources: Sequence[Source]) -> list[SourceTable]:
+def tables_of(
+    columns: Columns, sources: Sequence[Source], outside_is_missing: bool = False
+) -> list[SourceTable]:
     """Empty tables for the sources, with the ids that `columns` gives."""
     tables = [SourceTable() for _ in sources]
+    missing_codes = columns.missing_codes
+    if columns.missing == ABSENT_METHOD:
+        missing_codes = np.full_like(missing_codes, ABSENT)
     homes: list[tuple[TextColumn, int, int]] = []  # of slots: column, which cell, name's length
     for slot, key in enumerate(columns.slot_keys):
         s, name, offset = _place(key, sources)
         column = tables[s].texts.setdefault(name, TextColumn())
         homes.append((column, len(column.cells), len(key) + 1))
         column.cells.append(tables[s].code_runs.add(offset, slot))
+        tables[s].missing_codes.append(int(missing_codes[slot]))
     slots = columns.slot_range[:, 0].tolist()
     for feature, (name, slot) in enumerate(zip(columns.feature_names, slots, strict=True)):
         if slot >= len(homes):
@@ -151,6 +167,7 @@ def tables_of(columns: Columns, sources: Sequence[Source]) -> list[SourceTable]:
         cells, _ = tables[s].numbers.setdefault(name, ([], edges))
         cells.append(tables[s].bin_runs.add(offset, slot))
     for table in tables:
+        table.outside_is_missing = outside_is_missing
         table.freeze()
     return tables
 

@@ -22,10 +22,14 @@ Entities = Sequence[Sequence[tuple[int, int, str]]]
 
 @dataclass(frozen=True)
 class Reading:
-    """Values of some tokens by base column; None and NaN where a token has none."""
+    """Values of some tokens by base column; None and NaN where a token has none.
+
+    missing: Of a text column, where that is because the value is missing.
+    """
 
     texts: dict[str, Texts] = field(default_factory=dict)
     numbers: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    missing: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
 class Source(ABC):

@@ -62,6 +62,7 @@ def create_token_features(
     document_window: list[int] = [0],  # noqa: B006
     function: Callable[[Any], Any] | None = None,
     function_window: list[int] = [0],  # noqa: B006
+    outside_is_missing: bool = False,
 ) -> Extractor:
     """Features of the tokens of a doc. Windows are offsets within the sequence: -1 is the token
     before; at every offset a column tells where the sequence has no token.
@@ -86,6 +87,8 @@ def create_token_features(
         capitals or title case; "runs": the longest run of capitalised words elsewhere that holds
         the word (of "Clinton" perhaps "Bill Clinton"); "opening": the document's first word.
     function: A registered function from a doc to a dict of values for each token.
+    outside_is_missing: At offsets where the sequence has no token, values are missing, as those of
+        extensions that are None: setting "missing" of the model tells what becomes of them.
     """
     windows = checked_windows("attrs", attrs)
     if unknown := [a for a in windows if a not in LEXEME_ATTRS and a not in TOKEN_ATTRS]:
@@ -100,6 +103,8 @@ def create_token_features(
         raise refused("vector_columns", vector_columns, " or ".join(map(repr, VECTOR_KINDS)))
     if not isinstance(gazetteer_from_entities, bool):
         raise refused("gazetteer_from_entities", gazetteer_from_entities, "true or false")
+    if not isinstance(outside_is_missing, bool):
+        raise refused("outside_is_missing", outside_is_missing, "true or false")
     if function is not None and not callable(function):
         raise refused("function", function, 'a registered function, {"@misc": "..."}, or null')
 
@@ -128,4 +133,4 @@ def create_token_features(
     in_function = checked_window("function_window", function_window)
     if function is not None:
         sources.append(FunctionSource(function, in_function))
-    return Extractor(sources, {lexemes.name: n_bins} if n_bins else {})
+    return Extractor(sources, {lexemes.name: n_bins} if n_bins else {}, outside_is_missing)

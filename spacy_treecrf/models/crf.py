@@ -17,6 +17,7 @@ from spacy_treecrf.engine.constraints import Masks
 from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
+from spacy_treecrf.engine.missing import IN_TREES, in_trees
 from spacy_treecrf.engine.potentials import Potentials, Scorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, Settings
@@ -45,11 +46,14 @@ class CRF(SequenceModel):
 
     @property
     def chain(self) -> Chain:
-        return make_chain(self.potentials.edges, self.masks, self.settings.order)
+        settings = self.settings
+        return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
 
     @cached_property
     def scorer(self) -> Scorer:
-        return Scorer(self.potentials, self.columns.bin_values, self.settings.context_order)
+        incomplete = in_trees(self.columns.missing, self.columns.map)
+        order = self.settings.context_order
+        return Scorer(self.potentials, self.columns.bin_values, order, incomplete)
 
     @property
     def rounds(self) -> int:
@@ -82,6 +86,9 @@ class CRF(SequenceModel):
         previous = potentials.previous_linear
         if potentials.rounds >= self.settings.linear_rounds:  # no linear round will ask for it
             previous = LinearWeights.zeros(*previous.shape)
+        forest = potentials.as_grown
+        if self.columns.missing in IN_TREES:
+            forest = forest.with_detours()
         return {
             "kind": "crf",
             "settings": asdict(self.settings),
@@ -91,7 +98,7 @@ class CRF(SequenceModel):
             "edges": potentials.edges,
             "linear": sparse_state(potentials.linear),
             "previous_linear": sparse_state(previous),
-            "forest": potentials.as_grown.to_state(),
+            "forest": forest.to_state(),
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
         }
@@ -101,7 +108,7 @@ class CRF(SequenceModel):
         """Rebuild a model; every index, shape and value is checked before a kernel can see it."""
         fields = Fields(state)
         fields.string("kind", choices=("crf",))
-        settings = _read_settings(fields.fields("settings"))
+        settings = read_settings(fields.fields("settings"))
         labels = fields.strings("labels", unique=True)
         if not labels:
             fields.fail("labels", "at least one label", "none")
@@ -112,6 +119,8 @@ class CRF(SequenceModel):
             len(columns.numeric_names),
         )
         masks = read_masks(fields.fields("masks"), n_labels)
+        if settings.missing != columns.missing:
+            fields.fail("settings", f"missing={columns.missing!r}, as in columns", "another")
         if settings.family == "auto":
             fields.fail("settings", "a decided family", "'auto'")
         try:
@@ -119,7 +128,12 @@ class CRF(SequenceModel):
         except ValueError as error:
             fields.fail("labels", "few enough for the order", str(error))
         forest = Forest.from_state(
-            fields.fields("forest"), n_labels, n_features, n_numeric, settings.context_order
+            fields.fields("forest"),
+            n_labels,
+            n_features,
+            n_numeric,
+            settings.context_order,
+            with_detours=columns.missing in IN_TREES,
         )
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         direction = fields.table("direction")
@@ -145,6 +159,11 @@ def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Seque
     """A model that has learned nothing yet; `data` tells which transitions occur."""
     settings = settings.resolved(len(labels))
     settings.check_labels(len(labels))
+    if settings.missing != columns.missing:
+        raise ValueError(
+            f"treecrf: setting 'missing' is {settings.missing!r}, but the columns were fitted for "
+            f"{columns.missing!r}; fit them with the same"
+        )
     masks = new_masks(settings.constraints, labels, settings.order, data)
     potentials = Potentials.zeros(len(labels), len(columns.counts), len(columns.numeric_names))
     return CRF(settings, labels, columns, masks, potentials)
@@ -195,25 +214,30 @@ class CRFRecipe(Recipe):
         return new_crf(self.settings, labels, columns, data)
 
     def continued(self, model: SequenceModel) -> CRF:
-        """What the model is stays as it is: its family, its order, its constraints."""
+        """What the model is stays as it is: its family, order, missing values, constraints."""
         if not isinstance(model, CRF):
             raise ValueError(
                 "treecrf: only a boosted CRF can be boosted further; train a new model"
             )
         was = model.settings
         settings = replace(
-            self.settings, family=was.family, order=was.order, constraints=was.constraints
+            self.settings,
+            family=was.family,
+            order=was.order,
+            missing=was.missing,
+            constraints=was.constraints,
         )
         return replace(model, settings=settings.resolved(len(model.labels)))
 
 
-def _read_settings(fields: Fields) -> Settings:
+def read_settings(fields: Fields) -> Settings:
     values: dict[str, Any] = {}
     for name in CHOICES:
         values[name] = fields.string(name)
     for name in INTEGERS:
         values[name] = fields.integer(name)
     values["rounds"] = fields.integer("rounds")
+    values["beam"] = None if fields.is_none("beam") else fields.integer("beam")
     for name in NUMBERS:
         values[name] = fields.number(name)
     for name in BOOLEANS:

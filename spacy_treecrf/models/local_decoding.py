@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.beam import Beams
+from spacy_treecrf.engine.beam_search import Beams
 from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.constraints import Masks
 from spacy_treecrf.engine.history import reversal, turned_round

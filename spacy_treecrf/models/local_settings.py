@@ -53,6 +53,11 @@ class LocalSettings:
     threads: int = 0
     seed: int = 0
 
+    @property
+    def missing(self) -> str:
+        """A missing value is as if it was not mentioned."""
+        return "absent"
+
     def __post_init__(self) -> None:
         # what boosting knows as well is checked, and made plain numbers, by its own settings
         boosting = self.boosting

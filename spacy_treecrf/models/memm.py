@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.beam import Beams
+from spacy_treecrf.engine.beam_search import Beams
 from spacy_treecrf.engine.boosting import Booster, Callback
 from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.columns import Columns

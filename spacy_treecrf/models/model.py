@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.beam import Beams
+from spacy_treecrf.engine.beam_search import Beams
 from spacy_treecrf.engine.boosting import Callback, predict_labels, predict_marginals
 from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.columns import Columns
@@ -32,6 +32,8 @@ class ModelSettings(Protocol):
     def min_count(self) -> int: ...
     @property
     def max_bins(self) -> int: ...
+    @property
+    def missing(self) -> str: ...
     @property
     def constraints(self) -> str: ...
     @property

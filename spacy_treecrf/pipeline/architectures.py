@@ -1,4 +1,4 @@
-"""The model of the pipe: a thinc Model around a boosted CRF, made from a config."""
+"""The models of the pipe: thinc Models around learned ones, made from a config."""
 
 # No `from __future__ import annotations` here: configs are checked against the types below.
 from typing import Any
@@ -32,9 +32,11 @@ def boosted_crf(
     colsample: float = 1.0,
     node_colsample: float = 1.0,
     line_search: bool = False,
+    beam: int | None = None,
     unbiased: bool = False,
     unbiased_rate: float = 0.007,
     unbiased_exponent: float = 2.0,
+    missing: str = "absent",
     constraints: str | None = None,
     predictor: str = "viterbi",
     threads: int = 0,
@@ -72,9 +74,11 @@ def boosted_crf(
         colsample=colsample,
         node_colsample=node_colsample,
         line_search=line_search,
+        beam=beam,
         unbiased=unbiased,
         unbiased_rate=unbiased_rate,
         unbiased_exponent=unbiased_exponent,
+        missing=missing,
         constraints=constraints or "none",
         predictor=predictor,
         threads=threads,
@@ -83,7 +87,98 @@ def boosted_crf(
     return _wrapped("boosted_crf", CRFRecipe(settings), constraints_of_task=constraints is None)
 
 
+def perceptron(
+    method: str = "averaged",
+    order: int = 1,
+    rounds: int | None = None,
+    voters: int = 2,
+    beam: int | None = None,
+    min_count: int = 1,
+    max_bins: int = 255,
+    constraints: str | None = None,
+    predictor: str = "viterbi",
+    threads: int = 0,
+    seed: int = 0,
+) -> Model[Any, Any]:
+    """An averaged or voted perceptron; `PerceptronTagger` documents the settings, except for two.
+
+    rounds, constraints: as of the boosted CRF.
+    """
+    from spacy_treecrf.models.perceptron import PerceptronRecipe, PerceptronSettings
+
+    settings = PerceptronSettings(
+        method=method,
+        order=order,
+        rounds=rounds,
+        voters=voters,
+        beam=beam,
+        min_count=min_count,
+        max_bins=max_bins,
+        constraints=constraints or "none",
+        predictor=predictor,
+        threads=threads,
+        seed=seed,
+    )
+    recipe = PerceptronRecipe(settings)
+    return _wrapped("perceptron", recipe, constraints_of_task=constraints is None)
+
+
+def secoc(
+    base: Model[Any, Any],
+    bits: int | None = None,
+    history: int | str = 0,
+    code: str = "random",
+    training: str = "auto",
+    cascade: str = "cross_fitted",
+    decoding: str = "joint",
+    folds: int = 3,
+    beam: int | str | None = "auto",
+    constraints: str | None = None,
+    predictor: str = "viterbi",
+    threads: int = 0,
+    seed: int = 0,
+) -> Model[Any, Any]:
+    """Labels as code words, whose bits the base learns; `SECOCCRF` documents the settings.
+
+    base: a boosted CRF or a perceptron. Where columns are learned one by one, a training step of
+    the pipe learns `rounds_per_step` of them; else it trains so many rounds.
+    constraints: None takes those of the task, where the decoding has transitions.
+    """
+    from spacy_treecrf.engine.settings import Settings
+    from spacy_treecrf.models.perceptron import PerceptronSettings
+    from spacy_treecrf.models.secoc import SECOCRecipe
+    from spacy_treecrf.models.secoc_settings import SECOCSettings
+
+    shim = base.shims[0] if base.shims else None
+    settings = shim.settings if isinstance(shim, ModelShim) else None
+    if not isinstance(settings, (Settings, PerceptronSettings)):
+        raise ValueError(
+            f"treecrf: setting 'base' of spacy_treecrf.SECOC.v1 is the model {base.name!r}; use "
+            "spacy_treecrf.BoostedCRF.v1 or spacy_treecrf.Perceptron.v1"
+        )
+    recipe = SECOCRecipe(
+        SECOCSettings(
+            bits=bits,
+            history=history,
+            code=code,
+            training=training,
+            cascade=cascade,
+            decoding=decoding,
+            folds=folds,
+            beam=beam,
+            constraints=constraints or "none",
+            predictor=predictor,
+            threads=threads,
+            seed=seed,
+            base=settings,
+        )
+    )
+    return _wrapped("secoc", recipe, constraints_of_task=constraints is None)
+
+
 registry.architectures("spacy_treecrf.BoostedCRF.v1", func=boosted_crf)
+registry.architectures("spacy_treecrf.Perceptron.v1", func=perceptron)
+registry.architectures("spacy_treecrf.SECOC.v1", func=secoc)
 
 
 def memm(

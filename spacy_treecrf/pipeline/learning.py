@@ -148,7 +148,11 @@ class Learner:
         self.features.learn(predicted, list(map(spans_of, gold)) if has_spans else None)
         offsets = cut(docs, sequence)
         columns = self.features.fit(
-            docs, offsets, min_count=settings.min_count, max_bins=settings.max_bins
+            docs,
+            offsets,
+            min_count=settings.min_count,
+            max_bins=settings.max_bins,
+            missing=settings.missing,
         )
         ids = self.label_ids(gold)
         labels_only = Sequences(

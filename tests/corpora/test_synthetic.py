@@ -6,8 +6,11 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
+import spacy
 
 from spacy_treecrf.corpora import Synthetic, load_corpus
+from spacy_treecrf.corpora.readers import synthetic
+from spacy_treecrf.corpora.synthetic import synthetic_model
 
 
 def test_observations_and_transitions_have_the_probabilities_asked_for() -> None:
@@ -49,3 +52,21 @@ def _transitions(records) -> set[tuple[str, str]]:
 def test_impossible_models_are_refused(wrong) -> None:
     with pytest.raises(ValueError, match=rf"^treecrf: {next(iter(wrong))} is "):
         Synthetic(**wrong)
+
+
+def test_settings_can_be_changed_one_by_one() -> None:
+    model = synthetic_model("both", seed=3, n_labels=300, n_observations=50, k_l=5)
+    assert (model.n_labels, model.n_observations, model.k_l, model.p_o) == (300, 50, 5, 0.6)
+    assert len({label for r in model.sample(200) for label in r.labels["tag"]}) > 200
+    with pytest.raises(ValueError, match=r"^treecrf: setting is 'none'; use one of 'transition'"):
+        synthetic_model("none")
+
+
+def test_reader_makes_other_models() -> None:
+    nlp = spacy.blank("xx")
+    few = list(synthetic("both", "dev", n_labels=6, n_observations=7, k_o=3)(nlp))
+    assert len(few) == 100
+    tags = {token.tag_ for example in few for token in example.reference}
+    words = {token.text for example in few for token in example.predicted}
+    assert tags == {f"l{i}" for i in range(6)}
+    assert words <= {f"o{i}" for i in range(7)}

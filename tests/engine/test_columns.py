@@ -220,7 +220,7 @@ def learned():
 def test_state_round_trip(X):
     columns, *_ = fit_columns(X)
     state = columns.to_state()
-    assert all(type(value) in (int, list, np.ndarray) for value in state.values())
+    assert all(type(value) in (int, str, list, np.ndarray) for value in state.values())
     assert_same_columns(columns, Columns.from_state(state))
 
 

@@ -80,7 +80,7 @@ class Fit:
         residuals = self.residuals()
         problem = LinearProblem(
             self.training.data,
-            self.training.columns,
+            self.training.columns.bin_values,
             residuals.g,
             residuals.h,
             self.lags,

@@ -43,7 +43,7 @@ def test_an_array_is_refused_with_the_name_of_its_setting(name):
 
 
 def test_every_setting_is_checked():
-    checked = {*CHOICES, *INTEGERS, *NUMBERS, *BOOLEANS, "rounds"}
+    checked = {*CHOICES, *INTEGERS, *NUMBERS, *BOOLEANS, "rounds", "beam"}
     assert checked == set(Settings.names()) == set(signature(Settings).parameters)
 
 
@@ -63,13 +63,28 @@ def test_numpy_numbers_become_plain_ones():
     settings = Settings(rounds=np.int64(7), penalty=np.float32(0.5), ridge=2, line_search=np.True_)
     assert (settings.rounds, settings.penalty, settings.ridge) == (7, 0.5, 2.0)
     assert settings.line_search is True
-    assert {type(v) for v in asdict(settings).values()} == {str, int, float, bool}
+    assert {type(v) for v in asdict(settings).values()} == {str, int, float, bool, type(None)}
 
 
 def test_only_the_joint_family_goes_beyond_order_one():
     with pytest.raises(ValueError, match="setting 'order' is 2; use 0 or 1 with family='separate'"):
         Settings(family="separate", order=2)
     assert Settings(family="joint", order=4).order == 4
+
+
+@pytest.mark.parametrize("beam", [0, -1, 1.5, "3", True, 2**20])
+def test_a_beam_of_nothing_is_refused(beam):
+    with pytest.raises(ValueError, match=r"^treecrf: setting 'beam' is .*; use an integer from 1"):
+        Settings(beam=beam)
+
+
+def test_a_beam_needs_a_chain_of_labels_and_the_local_bound():
+    assert Settings(beam=3).resolved(4).family == "separate"
+    for other in ({"order": 0}, {"family": "joint"}, {"order": 2}):
+        with pytest.raises(ValueError, match=r"^treecrf: setting 'beam' is 3; use None unless"):
+            Settings(beam=3, **other)
+    with pytest.raises(ValueError, match=r"^treecrf: setting 'gamma' is 'mixing'; use 'local'"):
+        Settings(beam=3, gamma="mixing")
 
 
 def test_unknown_names_are_refused():

@@ -1,0 +1,170 @@
+"""A chain over labels for scores that came from elsewhere: transitions and a scale of the scores.
+
+Maximises sum_s log P(labels of s) - ridge / 2 |transitions, starts, biases|^2, where the potential
+of label v after u at t is scale * scores[t, v] + bias[v] + trans[u, v], by L-BFGS (Nocedal 1980).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.chain import Chain
+from spacy_treecrf.engine.constraints import Masks
+from spacy_treecrf.engine.residuals import Annotated, compute_residuals
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.threads import Workers
+
+Floats = npt.NDArray[np.float32]
+Vector = npt.NDArray[np.float64]
+
+MEMORY = 8  # pairs of steps and gradients that L-BFGS remembers
+MAX_STEPS = 30
+MAX_HALVINGS = 20
+LEAST_RISE = 5e-4  # of the objective per row: a step that rises less is the last
+MAX_LOG_SCALE = 8.0
+SMOOTHING = 0.1  # added to each count of the first guess
+
+
+@dataclass(frozen=True)
+class LabelChain:
+    """What turns scores of labels into a distribution over label sequences."""
+
+    order: int
+    scale: float
+    bias: Floats  # shape: (n_labels,)
+    edges: Floats  # shape: (n_labels + 1, n_labels); last row: the first label
+
+    @classmethod
+    def plain(cls, n_labels: int) -> LabelChain:
+        """Independent positions, scores as they are."""
+        return cls(
+            0,
+            1.0,
+            np.zeros(n_labels, np.float32),
+            np.zeros((n_labels + 1, n_labels), np.float32),
+        )
+
+    def scores(self, scores: Floats) -> Floats:
+        """Node scores (n_rows, n_labels) of given ones."""
+        return np.float32(self.scale) * scores + self.bias
+
+    def chain(self, masks: Masks, beam: int | None = None) -> Chain:
+        start, trans, end = masks
+        return Chain(self.order, self.edges[-1] + start, self.edges[:-1] + trans, end, beam)
+
+
+def fit_label_chain(
+    scores: Floats,
+    data: Sequences,
+    masks: Masks,
+    order: int,
+    ridge: float,
+    workers: Workers,
+    beam: int | None = None,
+    start: LabelChain | None = None,
+) -> LabelChain:
+    """The chain of the highest likelihood. scores: (n_rows, n_labels)
+
+    Order 0 learns the scale alone: it changes no label, but the probabilities. start: a chain to
+    begin with, else one is guessed from counts.
+    """
+    n_labels = scores.shape[1]
+    annotated = Annotated(data, n_labels, order, False)
+    chain = start if start is not None and start.order == order else _guess(annotated, order)
+    n_edges = (n_labels + 1) * n_labels if order else 0
+    n_bias = n_labels if order else 0
+
+    def unpack(x: Vector) -> LabelChain:
+        bias = np.zeros(n_labels, np.float32)
+        edges = np.zeros((n_labels + 1, n_labels), np.float32)
+        if order:
+            bias = x[1 : 1 + n_bias].astype(np.float32)
+            edges = x[1 + n_bias :].reshape(n_labels + 1, n_labels).astype(np.float32)
+        scale = float(np.exp(np.clip(x[0], -MAX_LOG_SCALE, MAX_LOG_SCALE)))
+        return LabelChain(order, scale, bias, edges)
+
+    def objective(x: Vector) -> tuple[float, Vector]:
+        """Value and gradient, per row."""
+        now = unpack(x)
+        nodes = now.scores(scores)
+        residuals = compute_residuals(
+            annotated, nodes[:, None, :], now.chain(masks, beam), None, workers
+        )
+        g = residuals.g[:, :, 0]  # shape: (n_labels, n_rows)
+        gradient = np.empty_like(x)
+        gradient[0] = now.scale * float(np.einsum("kn,nk->", g, scores, dtype=np.float64))
+        value = residuals.log_likelihood
+        if order:
+            gradient[1 : 1 + n_bias] = g.sum(axis=1, dtype=np.float64)
+            gradient[1 + n_bias :] = residuals.edge_g.ravel()
+            gradient[1:] -= ridge * x[1:]
+            value -= 0.5 * ridge * float(np.sum(x[1:] ** 2))
+        return value / data.n_rows, gradient / data.n_rows
+
+    x = np.zeros(1 + n_bias + n_edges)
+    x[0] = np.log(chain.scale)
+    if order:
+        x[1 : 1 + n_bias] = chain.bias
+        x[1 + n_bias :] = chain.edges.ravel()
+    return unpack(maximise(objective, x))
+
+
+def _guess(annotated: Annotated, order: int) -> LabelChain:
+    """log P(v | u) - log P(v): what the label before adds to what the scores say of v."""
+    n_labels = annotated.n_labels
+    plain = LabelChain.plain(n_labels)
+    if not order:
+        return plain
+    counts = annotated.edge_counts + SMOOTHING / n_labels
+    labels = annotated.data.labels
+    share = np.bincount(labels[labels != UNKNOWN_LABEL], minlength=n_labels) + SMOOTHING
+    edges = np.log(counts / counts.sum(axis=1, keepdims=True)) - np.log(share / share.sum())
+    edges[annotated.edge_counts.sum(axis=1) == 0] = 0.0
+    # Bits know much of the context already: half of it is a better start than all.
+    return LabelChain(order, 0.5, plain.bias, (0.5 * edges).astype(np.float32))
+
+
+def maximise(objective: Callable[[Vector], tuple[float, Vector]], x: Vector) -> Vector:
+    """L-BFGS with backtracking, until a step raises the objective by no more than LEAST_RISE."""
+    value, gradient = objective(x)
+    steps: list[Vector] = []
+    changes: list[Vector] = []
+    for _ in range(MAX_STEPS):
+        direction = _two_loops(gradient, steps, changes)
+        slope = float(np.sum(direction * gradient))
+        size = 1.0 if steps else min(1.0, 1.0 / float(np.sum(np.abs(gradient)) + 1e-12))
+        for _ in range(MAX_HALVINGS):
+            new_x = x + size * direction
+            new_value, new_gradient = objective(new_x)
+            if new_value >= value + 1e-4 * size * slope:
+                break
+            size /= 2.0
+        else:
+            return x
+        step, change = new_x - x, gradient - new_gradient  # of a minimum: signs turned
+        if float(np.sum(step * change)) > 1e-12:
+            steps, changes = [*steps, step][-MEMORY:], [*changes, change][-MEMORY:]
+        rise = new_value - value
+        x, value, gradient = new_x, new_value, new_gradient
+        if rise < LEAST_RISE:
+            break
+    return x
+
+
+def _two_loops(gradient: Vector, steps: list[Vector], changes: list[Vector]) -> Vector:
+    """The inverse Hessian's guess times the gradient. np.sum and not BLAS: one order of sums."""
+    q = gradient.copy()
+    shares = []
+    for step, change in zip(reversed(steps), reversed(changes), strict=True):
+        share = float(np.sum(step * q) / np.sum(change * step))
+        q -= share * change
+        shares.append(share)
+    if steps:
+        q *= float(np.sum(steps[-1] * changes[-1]) / np.sum(changes[-1] ** 2))
+    for step, change, share in zip(steps, changes, reversed(shares), strict=True):
+        q += step * (share - float(np.sum(change * q) / np.sum(change * step)))
+    return q

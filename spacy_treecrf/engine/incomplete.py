@@ -1,0 +1,360 @@
+"""Growth of a tree on rows with missing values: the same tree as `grow_tree` where none is missing.
+
+A test is judged by the rows that know its answer. The others go to both children with a part of
+their gradient, hessian and count (instance weighting), or to the one that surrogates name. Slower
+than `grow_tree`: every node sums up its rows anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from spacy_treecrf.engine.grower import Entries, Limits, Tree, TreeInput
+from spacy_treecrf.engine.histogram import N_BINS, add_categorical, add_numeric, to_fixed
+from spacy_treecrf.engine.routing import send
+from spacy_treecrf.engine.sampling import mix
+from spacy_treecrf.engine.sequences import MISSING_BIN
+from spacy_treecrf.engine.splitting import (
+    CATEGORICAL,
+    CONTEXT,
+    LEAF,
+    NUMERIC,
+    Split,
+    SplitRule,
+    best_context,
+    best_numeric,
+    may_test,
+    no_split,
+    split_gain,
+)
+from spacy_treecrf.engine.surrogates import RIGHT, UNKNOWN
+
+# Parts of rows are counted in whole steps of this size, so that sums of them are exact.
+COUNT_STEP = 2.0**-16
+
+
+@njit(nogil=True, cache=True)
+def _known_totals(
+    node: npt.NDArray[np.float64],
+    missing: npt.NDArray[np.bool_],
+    rows: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """For each column the sums of the rows that know it. shape: (n_columns + n_numeric, 4)"""
+    known = np.empty((missing.shape[1], 4))
+    for column in range(len(known)):
+        known[column] = node
+    for i in range(len(rows)):
+        for column in range(len(known)):
+            if missing[rows[i], column]:
+                for j in range(3):
+                    known[column, j] -= sums[i, j]
+    return known
+
+
+@njit(nogil=True, cache=True)
+def _best_known_categorical(
+    known: npt.NDArray[np.float64],
+    features: npt.NDArray[np.int32],
+    dense: npt.NDArray[np.float64],
+    column_of: npt.NDArray[np.int32],
+    rule: SplitRule,
+    seed: np.uint64,
+    best: Split,
+) -> Split:
+    """As `best_categorical`, each feature among the rows that know its column.
+
+    known: (n_columns + n_numeric, 4). features: rising. dense: (n_features, 4).
+    """
+    for feature in features:
+        column = column_of[feature]
+        right_g, right_h, right_n = dense[feature, 0], dense[feature, 1], dense[feature, 2]
+        if right_n < rule.min_rows or known[column, 2] - right_n < rule.min_rows:
+            continue
+        g = known[column, 0] * rule.inverse_g
+        h = known[column, 1] * rule.inverse_h
+        unsplit = g * g / (h + rule.penalty)
+        gain = split_gain(
+            g, h, right_g * rule.inverse_g, right_h * rule.inverse_h, rule.penalty, unsplit
+        )
+        if gain > best.gain and may_test(rule, seed, column):
+            best = Split(gain, CATEGORICAL, np.int64(feature), 0, right_g, right_h, right_n)
+    return best
+
+
+@njit(nogil=True, cache=True)
+def _contexts_in(data: TreeInput, member: npt.NDArray[np.bool_], row: int) -> int:
+    """How many of a row's contexts a node has."""
+    lag = data.lags[row]
+    n = 0
+    for c in range(data.context_first[lag], data.context_first[lag + 1]):
+        n += member[c]
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _pair(entries: Entries, row: int, c: int, weight: float) -> tuple[float, float]:
+    """Gradient and hessian of a row's pair, in fixed point, for a row of this weight."""
+    g = to_fixed(entries.pair_g[row, c] * weight, entries.scales[0])
+    if entries.pair_h.shape[0]:
+        return g, to_fixed(entries.pair_h[row, c] * weight, entries.scales[1])
+    return g, to_fixed(weight, entries.scales[1])
+
+
+@njit(nogil=True, cache=True)
+def _context_sums(
+    data: TreeInput,
+    entries: Entries,
+    member: npt.NDArray[np.bool_],
+    rows: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """The node's sums for each context. shape: (n_contexts, 4)"""
+    total = np.zeros((len(member), 4))
+    for i in range(len(rows)):
+        row = rows[i]
+        n = np.rint(sums[i, 2] / _contexts_in(data, member, row) / COUNT_STEP) * COUNT_STEP
+        first = data.context_first[data.lags[row]]
+        for c in range(data.context_first[data.lags[row] + 1] - first):
+            if member[first + c]:
+                g, h = _pair(entries, row, c, weight[i])
+                total[first + c, 0] += g
+                total[first + c, 1] += h
+                total[first + c, 2] += n
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _keep_whole(sums: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> None:
+    """Do not tear off a part that is too small to be counted."""
+    if right[2] <= 0.0:
+        right[:] = 0.0
+    elif right[2] >= sums[2]:
+        right[:] = sums
+
+
+@njit(nogil=True, cache=True)
+def _split_by_context(
+    data: TreeInput,
+    entries: Entries,
+    member: npt.NDArray[np.bool_],
+    to_right: npt.NDArray[np.bool_],
+    rows: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+    right: npt.NDArray[np.float64],
+) -> None:
+    """The sums of the pairs that go right, for each row. right: (n, 4)"""
+    for i in range(len(rows)):
+        row = rows[i]
+        first = data.context_first[data.lags[row]]
+        n = 0
+        for c in range(data.context_first[data.lags[row] + 1] - first):
+            if to_right[first + c]:
+                g, h = _pair(entries, row, c, weight[i])
+                right[i, 0] += g
+                right[i, 1] += h
+                n += 1
+        share = n / _contexts_in(data, member, row)
+        right[i, 2] = np.rint(sums[i, 2] * share / COUNT_STEP) * COUNT_STEP
+        _keep_whole(sums[i], right[i])
+
+
+@njit(nogil=True, cache=True)
+def _split_by_test(
+    data: TreeInput,
+    missing: npt.NDArray[np.bool_],
+    split: Split,
+    surrogate: bool,
+    rows: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.float64],
+    right: npt.NDArray[np.float64],
+    to_right: npt.NDArray[np.float64],
+) -> None:
+    """The sums of what goes right, for each row (n, 4), and its share of the row (n,)."""
+    side = np.zeros(len(rows), np.int8)
+    share, _ = send(
+        data,
+        missing,
+        split.kind,
+        split.feature,
+        split.threshold,
+        rows,
+        sums[:, 2].copy(),
+        surrogate,
+        side,
+    )
+    for i in range(len(rows)):
+        if side[i] == UNKNOWN:
+            right[i, 0] = np.rint(sums[i, 0] * share)
+            right[i, 1] = np.rint(sums[i, 1] * share)
+            right[i, 2] = np.rint(sums[i, 2] * share / COUNT_STEP) * COUNT_STEP
+            _keep_whole(sums[i], right[i])
+            to_right[i] = share
+        elif side[i] == RIGHT:
+            right[i] = sums[i]
+            to_right[i] = 1.0
+
+
+@njit(nogil=True, cache=True)
+def grow_incomplete_tree(
+    data: TreeInput,
+    entries: Entries,
+    limits: Limits,
+    seed: np.uint64,
+    missing: npt.NDArray[np.bool_],
+    surrogate: bool,
+) -> Tree:
+    """As `grow_tree`; missing: (n_rows, n_columns + n_numeric)."""
+    order = data.context_labels.shape[1]
+    n_contexts = data.context_labels.shape[0]
+    n_numeric = data.numeric.shape[1]
+    n_nodes = 2 * limits.leaves - 1
+    kind = np.zeros(n_nodes, np.uint8)
+    feature = np.full(n_nodes, -1, np.int32)
+    threshold = np.zeros(n_nodes, np.int32)
+    left_child = np.full(n_nodes, -1, np.int32)
+    right_child = np.full(n_nodes, -1, np.int32)
+    value = np.zeros(n_nodes)
+    gain = np.zeros(n_nodes)
+    rule = SplitRule(
+        1.0 / entries.scales[0],
+        1.0 / entries.scales[1],
+        limits.penalty,
+        limits.min_rows,
+        limits.tree_columns,
+        seed,
+        limits.node_columns,
+    )
+    splits = [no_split(limits.min_gain) for _ in range(n_nodes)]
+    depth = np.zeros(n_nodes, np.int32)
+    totals = np.zeros((n_nodes, 4))
+    totals[0] = entries.totals
+    member = np.zeros((n_nodes, n_contexts), np.bool_)
+    member[0] = True
+    rows_of = [entries.rows[:0] for _ in range(n_nodes)]
+    sums_of = [entries.sums[:0] for _ in range(n_nodes)]
+    weight_of = [np.zeros(0) for _ in range(n_nodes)]  # what is here of each row
+    rows_of[0] = entries.rows
+    sums_of[0] = entries.sums
+    weight_of[0] = np.ones(len(entries.rows))
+
+    dense = np.zeros((data.n_features, 4))
+    touched = np.empty(data.n_features + 1, np.int32)
+    bins = np.zeros((n_numeric, N_BINS, 4))
+    n_used = 1
+    n_leaves = 1
+    new = 0  # the nodes from here on have not been looked at
+    while n_leaves < limits.leaves:
+        for node in range(new, n_used):
+            if limits.depth and depth[node] >= limits.depth:
+                continue
+            if totals[node, 2] < 2 * limits.min_rows:
+                continue
+            node_seed = mix(seed, np.uint64(node))
+            rows, sums = rows_of[node], sums_of[node]
+            at = np.arange(len(rows)).astype(np.int32)
+            known = _known_totals(totals[node], missing, rows, sums)
+            dense[:] = 0.0
+            n_touched = add_categorical(data.codes, rows, at, sums, data.n_features, dense, touched)
+            features = np.sort(touched[:n_touched])
+            best = _best_known_categorical(
+                known, features, dense, data.column_of, rule, node_seed, splits[node]
+            )
+            if n_numeric:
+                bins[:] = 0.0
+                add_numeric(data.numeric, rows, at, sums, bins)
+                bins[:, MISSING_BIN] = 0.0
+            for d in range(n_numeric):
+                column = data.n_columns + d
+                found = best_numeric(known[column], bins[d : d + 1], column, rule, node_seed, best)
+                if found.gain > best.gain:
+                    best = Split(found.gain, NUMERIC, d, found.threshold, found.g, found.h, found.n)
+            if order:
+                best = best_context(
+                    totals[node],
+                    _context_sums(data, entries, member[node], rows, sums, weight_of[node]),
+                    member[node],
+                    data.context_labels,
+                    data.n_labels,
+                    rule,
+                    best,
+                )
+            splits[node] = best
+        new = n_used
+
+        parent = -1
+        for node in range(n_used):
+            if (
+                splits[node].kind != LEAF
+                and kind[node] == LEAF
+                and (parent < 0 or splits[node].gain > splits[parent].gain)
+            ):
+                parent = node
+        if parent < 0:
+            break
+        split = splits[parent]
+        left = n_used
+        right = n_used + 1
+        n_used += 2
+        n_leaves += 1
+        kind[parent] = split.kind
+        feature[parent] = split.feature
+        threshold[parent] = split.threshold
+        left_child[parent] = left
+        right_child[parent] = right
+        gain[parent] = split.gain
+        depth[left] = depth[right] = depth[parent] + 1
+
+        rows, sums, weight = rows_of[parent], sums_of[parent], weight_of[parent]
+        right_sums = np.zeros_like(sums)
+        to_right = np.zeros(len(rows))
+        if split.kind == CONTEXT:
+            for c in range(n_contexts):
+                holds = data.context_labels[c, split.feature] == split.threshold
+                member[right, c] = member[parent, c] and holds
+                member[left, c] = member[parent, c] and not holds
+            _split_by_context(
+                data, entries, member[parent], member[right], rows, sums, weight, right_sums
+            )
+        else:
+            member[left] = member[parent]
+            member[right] = member[parent]
+            _split_by_test(data, missing, split, surrogate, rows, sums, right_sums, to_right)
+        left_sums = sums - right_sums
+        goes_left = left_sums[:, 2] > 0.0
+        goes_right = right_sums[:, 2] > 0.0
+        for i in range(len(rows)):
+            for j in range(4):
+                totals[right, j] += right_sums[i, j]
+        totals[left] = totals[parent] - totals[right]
+        rows_of[left] = rows[goes_left]
+        rows_of[right] = rows[goes_right]
+        sums_of[left] = left_sums[goes_left]
+        sums_of[right] = right_sums[goes_right]
+        if split.kind == CONTEXT:
+            weight_of[left] = weight[goes_left]
+            weight_of[right] = weight[goes_right]
+        else:
+            weight_of[left] = (weight * (1.0 - to_right))[goes_left]
+            weight_of[right] = (weight * to_right)[goes_right]
+        rows_of[parent] = rows[:0]
+        sums_of[parent] = sums[:0]
+        weight_of[parent] = weight[:0]
+
+    for node in range(n_used):
+        curvature = totals[node, 1] * rule.inverse_h + limits.penalty
+        if curvature > 0.0:
+            value[node] = totals[node, 0] * rule.inverse_g / curvature
+    return Tree(
+        kind[:n_used],
+        feature[:n_used],
+        threshold[:n_used],
+        left_child[:n_used],
+        right_child[:n_used],
+        value[:n_used],
+        gain[:n_used],
+    )
