@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spacy_treecrf.engine.separate import UNDERFLOW
+from spacy_treecrf.engine import chain as chains
+from spacy_treecrf.engine.chain import Chain
+from spacy_treecrf.engine.separate import UNDERFLOW, factors_of
 
 # Of a row whose label must not be kept in particular.
 NOTHING_KEPT = np.zeros(0, np.int32)
@@ -235,3 +237,43 @@ def beam_viterbi_kernel(
             y = states[t, at]
             labels[row + t] = y
             at = back[t, y]
+
+
+def beam_marginals(
+    scores: npt.NDArray[np.float32],
+    offsets: npt.NDArray[np.int64],
+    chunk: tuple[int, int],
+    chain: Chain,
+    out: npt.NDArray[np.float64],
+) -> None:
+    """P(y_t = k) inside the chain's beam, of the sequences of a chunk, into out (n_rows, n_labels).
+
+    Exact where a sequence meets a dead end. scores: (n_rows, 1, n_labels)
+    """
+    rows = slice(int(offsets[chunk[0]]), int(offsets[chunk[1]]))
+    own = offsets[chunk[0] : chunk[1] + 1] - rows.start
+    n_sequences, n_labels = len(own) - 1, chain.n_labels
+    log_z = np.full(n_sequences, np.nan)
+    marginals = np.zeros((rows.stop - rows.start, n_labels), np.float32)
+    start, trans, end = (factors_of(part)[0] for part in (chain.start, chain.trans, chain.end))
+    if start is not None and trans is not None and end is not None:
+        beam_forward_backward(
+            scores[rows, 0],
+            own,
+            0,
+            n_sequences,
+            start,
+            trans,
+            end,
+            chain.pruned,
+            NOTHING_KEPT,
+            np.ones(n_sequences),
+            marginals,
+            np.zeros((n_labels, n_labels)),
+            log_z,
+        )
+    out[rows] = marginals
+    for s in chunk[0] + np.flatnonzero(np.isnan(log_z)):
+        some = slice(int(offsets[s]), int(offsets[s + 1]))
+        alone = np.array([0, some.stop - some.start], dtype=np.int64)
+        out[some], _ = chains.node_marginals(scores[some], alone, chain)

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine import chain as chains
+from spacy_treecrf.engine.beam import beam_marginals
+from spacy_treecrf.engine.cached_scores import CachedScores
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.conjugate import Direction, inner_product, polak_ribiere
-from spacy_treecrf.engine.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.decoding import beam_viterbi, marginal_argmax, viterbi_kernel
-from spacy_treecrf.engine.detours import TreeDetours
-from spacy_treecrf.engine.entries import collect
 from spacy_treecrf.engine.fixed_grid import to_grid
-from spacy_treecrf.engine.forest import Forest, empty_forest, grow_forest, last_trees
-from spacy_treecrf.engine.grower import Entries, Limits, Tree, TreeInput, grow_tree
-from spacy_treecrf.engine.incomplete import grow_incomplete_tree
+from spacy_treecrf.engine.forest import Forest, empty_forest, last_trees
+from spacy_treecrf.engine.growing import ForestGrower
 from spacy_treecrf.engine.linear import (
     LinearProblem,
     LinearWeights,
-    linear_scores,
     solve_linear_round,
 )
-from spacy_treecrf.engine.missing import in_trees
-from spacy_treecrf.engine.missing_cells import missing_cells
-from spacy_treecrf.engine.potentials import ForestScorer, Potentials, Update
+from spacy_treecrf.engine.potentials import Potentials, Update
 from spacy_treecrf.engine.pseudo import compute_pseudo_residuals
 from spacy_treecrf.engine.residuals import (
     Annotated,
@@ -38,16 +33,11 @@ from spacy_treecrf.engine.residuals import (
     Residuals,
     allowed_labels,
     compute_residuals,
-    expect,
 )
-from spacy_treecrf.engine.routing import find_detours
-from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.engine.unbiased import observed_weight, weigh_observed
 
-LEAST_GAIN = 1e-9  # what rounding may fake
 # A step that lowered the likelihood is halved down to this share of it, and then dropped; a line
 # search may double it so often.
 LEAST_FACTOR = 2.0**-6
@@ -69,11 +59,6 @@ class RoundInfo:
 Callback = Callable[[RoundInfo], None]
 
 
-def _seed(seed: int | np.uint64, item: int) -> np.uint64:
-    # numba hands back a Python int, which it would read as int64
-    return np.uint64(mix(np.uint64(seed), np.uint64(item)))
-
-
 def make_chain(
     edges: npt.NDArray[np.float32],
     masks: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]],
@@ -83,64 +68,6 @@ def make_chain(
     """The learned edges with the hard constraints (0 or -inf) added."""
     start, trans, end = masks
     return Chain(order, edges[-1] + start, edges[:-1] + trans, end, beam)
-
-
-class _Cached:
-    """A data set with its scores under the potentials so far, updated round by round."""
-
-    def __init__(self, data: Sequences, booster: Booster) -> None:
-        self.data = data
-        self.booster = booster
-        now = booster.potentials
-        self.lags = count_lags(data.offsets, booster.context_order)
-        incomplete = booster.incomplete
-        self.missing = missing_cells(data, incomplete.columns) if incomplete else None
-        self.linear = self._linear_scores(now.linear)  # shape: (n_rows, n_labels)
-        self.previous_linear = self._linear_scores(now.previous_linear)
-        n_contexts = booster.n_labels**booster.context_order
-        self.scores = np.repeat(self.linear[:, None, :], n_contexts, axis=1)
-        self._add_forest(now.forest)
-
-    def apply(self, update: Update) -> None:
-        self._add_forest(update.scored)
-        if update.linear:
-            self._set_linear(self._linear_scores(update.linear))
-
-    def revert(self, update: Update) -> None:
-        """Take back the last update. All values lie on the grid, so nothing of it remains."""
-        self._add_forest(update.scored.scaled(-1.0))
-        if update.linear:
-            self._set_linear(self.previous_linear)
-
-    def _set_linear(self, scores: npt.NDArray[np.float32]) -> None:
-        self.scores += (scores - self.linear)[:, None, :]
-        self.previous_linear, self.linear = self.linear, scores
-
-    def _linear_scores(self, weights: LinearWeights) -> npt.NDArray[np.float32]:
-        values = self.booster.columns.bin_values
-        return linear_scores(self.data, weights, values, self.booster.workers)
-
-    def tree_scores(self, forest: Forest) -> npt.NDArray[np.float32]:
-        """The values of these trees alone. shape: (n_rows, n_contexts, n_labels)"""
-        scores = np.zeros_like(self.scores)
-        self._add_to(scores, forest)
-        return scores
-
-    def _add_forest(self, forest: Forest) -> None:
-        self._add_to(self.scores, forest)
-
-    def _add_to(self, scores: npt.NDArray[np.float32], forest: Forest) -> None:
-        if forest.n_trees:
-            booster = self.booster
-            scorer = ForestScorer(
-                forest,
-                booster.n_labels,
-                booster.n_features,
-                len(booster.columns.bin_values),
-                booster.contexts,
-                booster.incomplete,
-            )
-            scorer.add(self.data, self.lags, scores, booster.workers, self.missing)
 
 
 class Booster:
@@ -166,31 +93,17 @@ class Booster:
         self.settings = settings
         self.workers = workers
         self.n_labels = n_labels
-        self.n_features = len(columns.counts)
         self.masks = masks
-        self.context_order = settings.context_order
-        self.contexts = list_contexts(n_labels, self.context_order)
-        self.incomplete = in_trees(columns.missing, columns.map)
-        self.annotated = Annotated(data, n_labels, settings.order, self.context_order > 0)
+        context_order = settings.context_order
+        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0)
         if potentials is None:
-            potentials = Potentials.zeros(n_labels, self.n_features, len(columns.bin_values))
+            potentials = Potentials.zeros(n_labels, len(columns.counts), len(columns.bin_values))
         self.potentials = potentials
-        self.train = _Cached(data, self)
-        self.held_out = _Cached(held_out, self) if held_out else None
-        n_tested = int(np.searchsorted(-columns.counts, -settings.min_rows, side="right"))
-        self.tree_input = TreeInput(
-            data.codes,
-            np.ascontiguousarray(data.codes.T),
-            data.numeric,
-            n_tested,
-            columns.slot_range,
-            columns.column_of,
-            len(columns.column_names),
-            self.train.lags,
-            self.contexts.first,
-            self.contexts.labels,
-            n_labels,
-        )
+        self.train = CachedScores(data, columns, context_order, potentials, workers)
+        self.held_out: CachedScores | None = None
+        if held_out:
+            self.held_out = CachedScores(held_out, columns, context_order, potentials, workers)
+        self.grower = ForestGrower(self.train, self.annotated, settings)
         self.n_annotated = max(1, int((data.labels != UNKNOWN_LABEL).sum()))
         self._residuals_now: Residuals | None = None
         # Of the last conjugate step: the rounds then done, and its trees' values on these rows.
@@ -255,7 +168,7 @@ class Booster:
             edges = rate * residuals.edge_g / (residuals.edge_h + settings.ridge)
         if is_linear:
             return Update(to_grid(edges), empty_forest(), self._fit_linear(residuals))
-        forest = self._grow(residuals, round_)
+        forest = self.grower.grow(residuals, round_)
         if is_conjugate:
             return self._along_conjugate(residuals, forest, edges)
         return Update(to_grid(edges), forest.scaled(rate), None)
@@ -266,13 +179,13 @@ class Booster:
         """A step along d_m = Delta_m + beta_m d_{m-1}; edges and forest are Delta_m."""
         now, rate = self.potentials, self.settings.shrinkage
         last = now.direction or Direction.start(now.n_trees, self.n_labels)
-        gradient = self.train.tree_scores(forest)
+        gradient = self.train.of_trees(forest)
         beta = 0.0
         # The gradient of the pseudo-likelihood was that of another function.
         if last.n_active and now.rounds != self.settings.pseudo_rounds:
             if self._last_gradient is None or self._last_gradient[0] != now.rounds:
                 trees = last_trees(now.forests, self.n_labels)
-                self._last_gradient = now.rounds, self.train.tree_scores(trees)
+                self._last_gradient = now.rounds, self.train.of_trees(trees)
             before = self._last_gradient[1]
 
             def inner(
@@ -306,68 +219,6 @@ class Booster:
             train.linear - train.previous_linear,
         )
         return solve_linear_round(problem, self.settings.ridge, self.settings.trim, self.workers)
-
-    def _grow(self, residuals: Residuals, round_: int) -> Forest:
-        settings = self.settings
-        limits = Limits(
-            settings.leaves,
-            settings.depth,
-            settings.min_rows,
-            settings.penalty,
-            max(settings.min_gain, LEAST_GAIN),
-            settings.colsample,
-            settings.node_colsample,
-        )
-        round_seed = _seed(settings.seed, round_)
-
-        weight = 1.0
-        if settings.unbiased:
-            weight = observed_weight(
-                self.n_labels * self.annotated.n_contexts,
-                round_ - settings.linear_rounds + 1,
-                settings.unbiased_rate,
-                settings.unbiased_exponent,
-            )
-
-        def grow(k: int) -> Tree:
-            g, h = residuals.g[k], residuals.h[k]
-            if weight != 1.0:
-                g, h = weigh_observed(self.annotated, residuals, k, weight)
-            entries = collect(
-                g,
-                h,
-                self.train.lags,
-                self.n_labels,
-                settings.trim,
-                settings.subsample,
-                round_seed,
-            )
-            return self._grow_tree(entries, limits, _seed(round_seed, k))
-
-        labels = range(self.n_labels)
-        trees = self.workers.map(grow, labels)
-        detours = self._find_detours(trees) if self.incomplete else None
-        return grow_forest(trees, labels, round_, detours)
-
-    def _grow_tree(self, entries: Entries, limits: Limits, seed: np.uint64) -> Tree:
-        missing = self.train.missing
-        if self.incomplete is None or missing is None:
-            return grow_tree(self.tree_input, entries, limits, seed)  # type: ignore[no-any-return]
-        surrogate = not self.incomplete.averages
-        return grow_incomplete_tree(  # type: ignore[no-any-return]
-            self.tree_input, entries, limits, seed, missing, surrogate
-        )
-
-    def _find_detours(self, trees: Sequence[Tree]) -> list[TreeDetours]:
-        missing, incomplete = self.train.missing, self.incomplete
-        assert incomplete is not None
-        if missing is None:
-            n_columns = incomplete.columns.n_columns + len(self.columns.bin_values)
-            missing = np.zeros((len(self.tree_input.codes), n_columns), np.bool_)
-        cells, surrogate = missing, not incomplete.averages
-        return self.workers.map(
-            lambda tree: find_detours(tree, self.tree_input, cells, surrogate), trees
-        )
 
     def _take(self, update: Update, before: Residuals) -> Residuals:
         """Apply a step, cut down until it raises the objective; returns the next residuals."""
@@ -424,7 +275,7 @@ class Booster:
         assert value is not None
         return value
 
-    def _evaluate(self, cached: _Cached) -> tuple[float, float]:
+    def _evaluate(self, cached: CachedScores) -> tuple[float, float]:
         """Log-likelihood per annotated row, and accuracy on annotated rows."""
         data = cached.data
         settings = self.settings
@@ -481,17 +332,9 @@ def predict_marginals(
     nodes = np.empty((data.n_rows, chain.n_labels))
     log_z = np.empty(data.n_sequences)
     if chain.pruned and scores.shape[1] == 1:
-        annotated = Annotated(
-            replace(data, labels=np.full(data.n_rows, UNKNOWN_LABEL, np.int32)),
-            chain.n_labels,
-            chain.order,
-            False,
+        workers.map(
+            lambda chunk: beam_marginals(scores, data.offsets, chunk, chain, nodes), data.chunks
         )
-
-        def fill(chunk: tuple[int, int]) -> None:
-            nodes[data.rows_of(chunk)] = expect(annotated, scores, chain, chunk, False).pairs[:, 0]
-
-        workers.map(fill, data.chunks)
         return nodes
     workers.map(
         lambda chunk: chains.node_marginals_kernel(

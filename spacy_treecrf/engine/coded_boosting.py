@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine import chain as chains
-from spacy_treecrf.engine.boosting import LEAST_GAIN, Callback, RoundInfo, predict_labels
+from spacy_treecrf.engine.boosting import Callback, RoundInfo, predict_labels
 from spacy_treecrf.engine.chain import Chain
 from spacy_treecrf.engine.coded import (
     Bits,
@@ -36,6 +36,7 @@ from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.tree_rounds import LEAST_GAIN
 
 # Share of the last step that goes on in the next one (heavy ball): bits that agree for rounds gain
 # speed, and those that swing lose it.

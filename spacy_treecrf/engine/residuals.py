@@ -19,7 +19,7 @@ from spacy_treecrf.engine.beam import beam_forward_backward
 from spacy_treecrf.engine.chain import EVERYTHING_ALLOWED, Chain
 from spacy_treecrf.engine.contexts import count_lags
 from spacy_treecrf.engine.mixing import edge_gamma, joint_messages, node_gamma
-from spacy_treecrf.engine.separate import UNDERFLOW, forward_backward, independent
+from spacy_treecrf.engine.separate import factors_of, forward_backward, independent
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 
@@ -150,9 +150,9 @@ def expect(
     if order == 0:
         independent(nodes, offsets, pairs[:, 0], log_z)
     elif not annotated.joint:
-        start, start_top = _factors(chain.start)
-        trans, trans_top = _factors(chain.trans)
-        end, end_top = _factors(chain.end)
+        start, start_top = factors_of(chain.start)
+        trans, trans_top = factors_of(chain.trans)
+        end, end_top = factors_of(chain.end)
         if start is None or trans is None or end is None:
             log_z[:] = np.nan
         elif chain.pruned:
@@ -229,14 +229,6 @@ def expect(
     of_edges = edge_gamma(messages, starts)
     gamma = of_edges if annotated.joint else node_gamma(messages)
     return Expectation(pairs, edges, log_z, gamma, float(of_edges.mean()))
-
-
-def _factors(part: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float64] | None, float]:
-    """exp(part - top) and top; None where a possible transition would be lost as a factor."""
-    possible = part > -np.inf
-    top = float(part[possible].max()) if possible.any() else 0.0
-    factors = np.exp(part.astype(float) - top)
-    return (None if np.any(possible & (factors <= UNDERFLOW)) else factors), top
 
 
 @njit(nogil=True, cache=True)

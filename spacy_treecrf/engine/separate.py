@@ -15,6 +15,14 @@ from numba import njit
 UNDERFLOW = 1e-100
 
 
+def factors_of(part: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float64] | None, float]:
+    """exp(part - top) and top; None where a possible transition would be lost as a factor."""
+    possible = part > -np.inf
+    top = float(part[possible].max()) if possible.any() else 0.0
+    factors = np.exp(part.astype(float) - top)
+    return (None if np.any(possible & (factors <= UNDERFLOW)) else factors), top
+
+
 @njit(nogil=True, cache=True)
 def _contraction(
     weight: npt.NDArray[np.float64],

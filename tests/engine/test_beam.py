@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spacy_treecrf.engine.beam import (
     NOTHING_KEPT,
     beam_forward_backward,
+    beam_marginals,
     beam_viterbi_kernel,
     keep_best,
 )
@@ -182,3 +183,24 @@ def test_residuals_in_a_beam_keep_the_annotated_label() -> None:
     assert np.all(at_label >= 0.0)  # 1 - P(label), and never more than one
     assert np.all(at_label < 1.0)
     np.testing.assert_allclose(found.g.sum(axis=0), 0.0, atol=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    lengths=st.lists(st.integers(0, 4), min_size=1, max_size=4),
+    beam=st.integers(1, 3),
+    forbidden=st.sampled_from([0.0, 0.4]),
+)
+def test_marginals_of_a_prediction_are_those_inside_the_beam(seed, lengths, beam, forbidden):
+    problem = random_problem(seed, 1, 4, lengths, joint=False, forbidden=forbidden)
+    chain = Chain(1, problem.chain.start, problem.chain.trans, problem.chain.end, beam=beam)
+    nodes = np.full((len(problem.scores), 4), 7.0)
+    beam_marginals(problem.scores, problem.offsets, (0, len(lengths)), chain, nodes)
+    for rows in problem.rows():
+        inside = naive_beam(problem.scores[rows], chain, beam, [-1] * len(nodes[rows]))
+        truth = enumerate_paths(problem.scores[rows], chain, inside)
+        if not truth.paths:  # a dead end: exact instead, and nothing where nothing is allowed
+            truth = enumerate_paths(problem.scores[rows], chain)
+        pairs = truth.pair_marginals(rows.stop - rows.start)
+        np.testing.assert_allclose(nodes[rows], pairs.sum(axis=1), atol=1e-5)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.boosting import LEAST_GAIN
 from spacy_treecrf.engine.columns import fit_columns
 from spacy_treecrf.engine.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.entries import collect
@@ -17,6 +16,7 @@ from spacy_treecrf.engine.sequences import CHUNK_ROWS, UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.splitting import LEAF
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.tree_rounds import LEAST_GAIN
 from spacy_treecrf.models import storage
 from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.model import Predictor
