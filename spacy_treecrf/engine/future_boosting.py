@@ -219,20 +219,27 @@ class FutureBooster:
 
     def _lower_round(self) -> None:
         round_ = self._count_round()
+        self._grow_detectors(round_)
+        # Labels whose turn comes only now, because others found nothing, are tried at once.
+        while not any(growing.open or growing.rounds for growing in self._growing):
+            self._begin_detectors()
+            if self.finished:
+                return
+            self._grow_detectors(round_)
+        if not any(growing.open for growing in self._growing):
+            self._end_lower_phase()
+
+    def _grow_detectors(self, round_: int) -> None:
         for i, growing in enumerate(self._growing):
             if growing.open:
                 fields = [self._field(part, growing) for part in range(len(self.parts))]
                 seed = self._seed(round_, growing.detector.label)
                 self._growing[i] = self.grower.grown(growing, fields, round_, seed)
-        if not any(growing.open for growing in self._growing):
-            self._end_lower_phase()
 
     def _end_lower_phase(self) -> None:
+        """What was learned becomes future features."""
         ready = [growing for growing in self._growing if growing.rounds]
         self._growing = []
-        if not ready:
-            self._begin_detectors()
-            return
         for growing in ready:
             for part, g, pushed in zip(self.parts, growing.scores, growing.pushes, strict=True):
                 part.scores[:, growing.detector.label] += pushed

@@ -85,6 +85,7 @@ class Part:
         self.weights = np.where(known, data.weights, 0.0).astype(np.float32)
         self.n_annotated = max(1, int((self.weights > 0).sum()))
         self.labels = np.maximum(data.labels, 0)
+        self._labelled = replace(data, labels=self.labels)
         self.scores = np.zeros((data.n_rows, history.n_labels), np.float32)
         self.no_lags = np.zeros(data.n_rows, np.uint8)
 
@@ -93,8 +94,7 @@ class Part:
     ) -> float:
         scores = self.scores if scores is None else scores
         direction = scores if direction is None else direction
-        labelled = replace(self.data, labels=self.labels)
-        return log_likelihood(labelled, self.weights, scores, direction, step, self.workers)
+        return log_likelihood(self._labelled, self.weights, scores, direction, step, self.workers)
 
     def accuracy(self, scores: Floats) -> float:
         """Of the best label after the annotated ones."""

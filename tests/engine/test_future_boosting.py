@@ -215,13 +215,34 @@ def test_the_training_likelihood_falls_only_where_a_phase_goes_back_to_its_best(
     assert values[-1] > values[0]
 
 
-def test_detectors_have_at_most_so_many_trees() -> None:
-    for most in (1, 2):
-        booster = booster_of("or", detector_rounds=most)
-        potentials = booster.boost(40)
-        assert {detector.forest.n_trees for detector in potentials.detectors} <= set(
-            range(1, most + 1)
-        )
+class Recorded(FutureBooster):
+    """Writes down which level each round was of."""
+
+    levels = ""
+
+    def _top_round(self) -> None:
+        self.levels += "t"
+        super()._top_round()
+
+    def _lower_round(self) -> None:
+        self.levels += "l"
+        super()._lower_round()
+
+
+@pytest.mark.parametrize("most", [1, 2, 10])
+@pytest.mark.parametrize("problem", ["or", "xor"])
+def test_lower_level_rounds_in_a_row_are_limited(problem: str, most: int) -> None:
+    columns, train = bits(problem, 150, "train")
+    _, dev = bits(problem, 50, "dev", columns)
+    settings = replace(SETTINGS, detector_rounds=most)
+    booster = Recorded(train, columns, History(2, 0), 3, settings, ONE, None, dev)
+    potentials = booster.boost(80)
+    runs = [len(run) for run in booster.levels.split("t") if run]
+    assert 1 <= max(runs) <= most
+    assert len(booster.levels) == booster.potentials.rounds
+    trees = [detector.forest.n_trees for detector in potentials.detectors]
+    assert trees
+    assert max(trees) <= most
 
 
 def test_threads_change_nothing() -> None:
