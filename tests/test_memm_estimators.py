@@ -220,6 +220,7 @@ def bits(problem: str, seed: int) -> dict[str, tuple[list[Any], list[list[str]]]
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", ["xor", "or", "extra"])
 def test_what_a_window_cannot_see_is_found_in_the_bag(problem: str) -> None:
     """Table 5.4: all but the future features stay far below."""

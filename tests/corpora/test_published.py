@@ -65,6 +65,7 @@ def test_conll2003() -> None:
     assert_disjoint(held)
 
 
+@pytest.mark.slow
 def test_moby() -> None:
     folder = folder_with("moby")
     small = load_corpus("moby", folder=folder)
@@ -98,6 +99,7 @@ def test_whole_cmudict_is_aligned() -> None:
     assert len(records) > 0.99 * 117493
 
 
+@pytest.mark.slow
 def test_cmudict() -> None:
     """A tenth of the default sample, for speed."""
     skip_without_cmudict()

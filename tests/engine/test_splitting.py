@@ -65,10 +65,9 @@ class Table:
         node_g, node_h = self.node[0] / SCALE, self.node[1] / SCALE
         with np.errstate(divide="ignore", invalid="ignore"):
             unsplit = node_g * node_g / (node_h + self.penalty)
-            gains = np.array(
-                [split_gain(node_g, node_h, g / SCALE, h / SCALE, self.penalty, unsplit)
-                 for g, h in zip(self.g, self.h, strict=True)]
-            )  # fmt: skip
+            gains = split_gain.py_func(
+                node_g, node_h, self.g / SCALE, self.h / SCALE, self.penalty, unsplit
+            )
         gains[(self.n < 3) | (self.node[2] - self.n < 3) | ~(gains > 1e-9)] = -np.inf
         return None if np.isneginf(gains).all() else gains.argmax()
 

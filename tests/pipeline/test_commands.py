@@ -204,6 +204,7 @@ def test_debug_data(folder: Path, name: str) -> None:
     assert "Training pipeline: treecrf" in shown
 
 
+@pytest.mark.slow
 def test_labels_are_written_and_used(folder: Path) -> None:
     spacy_command(folder, "init", "labels", CONFIGS / "ner.cfg", "labels", *options("ner"))
     path = folder / "labels" / "treecrf.json"
@@ -255,6 +256,7 @@ def test_evaluate_writes_the_scores_of_the_task_and_of_the_pipe(
     assert 0.0 <= scores["treecrf_ece"] < 0.5
 
 
+@pytest.mark.slow
 def test_benchmark_speed(folder: Path, outputs: dict[str, str]) -> None:
     shown = spacy_command(
         folder,
@@ -291,6 +293,7 @@ def entities(doc: Doc) -> list[tuple[str, str, float]]:
     return [(ent.text, ent.label_, ent._.treecrf_prob) for ent in doc.ents]
 
 
+@pytest.mark.slow
 def test_ordinary_batches_boost_stochastically(folder: Path) -> None:
     batcher = {"@batchers": "spacy.batch_by_sequence.v1", "size": 30, "get_length": None}
     config = changed_config(
@@ -308,6 +311,7 @@ def test_ordinary_batches_boost_stochastically(folder: Path) -> None:
     assert pipe_of(nlp).shim.trained.rounds == 8
 
 
+@pytest.mark.slow
 def test_frozen_pipe_feeds_a_trained_one(folder: Path, outputs: dict[str, str]) -> None:
     """The chunker sees nothing but the tags that the frozen tagger sets during training."""
     tagger = {"source": str(folder / "tagger/model-best"), "component": "treecrf"}
@@ -332,6 +336,7 @@ def test_frozen_pipe_feeds_a_trained_one(folder: Path, outputs: dict[str, str]) 
     assert [span.text for span in doc.spans["chunks"]] == ["Anna Jones", "Oslo"]
 
 
+@pytest.mark.slow
 def test_pipes_train_together_on_each_others_annotation(folder: Path) -> None:
     tagger = load_config(CONFIGS / "tagger.cfg", interpolate=False)["components"]["treecrf"]
     chunker = load_config(CONFIGS / "chunk.cfg", interpolate=False)["components"]["treecrf"]
@@ -353,6 +358,7 @@ def test_pipes_train_together_on_each_others_annotation(folder: Path) -> None:
     assert doc.spans["chunks"][0].text == "the old man"
 
 
+@pytest.mark.slow
 def test_interrupted_training_can_be_resumed(folder: Path) -> None:
     endless = {
         "training.max_steps": "100000",
