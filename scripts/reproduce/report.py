@@ -1,0 +1,135 @@
+"""What an experiment found: tables, pictures and comparisons, as JSON and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import srsly
+
+from spacy_treecrf.cli.tables import table
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+
+    def text(self) -> str:
+        """For a terminal."""
+        return f"{self.title}\n\n{table(self.head, self.rows)}"
+
+    def markdown(self) -> str:
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join([f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in lines)])
+
+
+@dataclass(frozen=True)
+class Picture:
+    """file: Its name, in the folder of the results."""
+
+    file: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One of our figures beside a published one, or beside what we set out to reach.
+
+    why: The reason, or the open question, if ours is worse.
+    """
+
+    what: str
+    ours: float
+    published: float
+    why: str = ""
+    lower_is_better: bool = False
+
+    @property
+    def reached(self) -> bool:
+        return self.ours <= self.published if self.lower_is_better else self.ours >= self.published
+
+
+@dataclass(frozen=True)
+class Report:
+    """title: The paper and its table, such as "Hao (2009), table 3.4: shrinkage".
+
+    remarks: How it was made, and what one should know to read it; a paragraph each.
+    seconds, quick, version: Filled in by the runner.
+    """
+
+    title: str
+    tables: list[Table] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    quick: bool = False
+    version: str = ""
+
+    def below(self) -> Iterator[Comparison]:
+        return (comparison for comparison in self.comparisons if not comparison.reached)
+
+    def text(self) -> str:
+        """For a terminal."""
+        blocks = [table_.text() for table_ in self.tables]
+        blocks += [f"below the published figure: {_in_words(c)}" for c in self.below()]
+        return "\n\n".join([self.title, *blocks, *self.remarks])
+
+    def markdown(self, name: str, folder: str) -> str:
+        """folder: Where the pictures are, as seen from the file that this goes into."""
+        blocks = [f"## {self.title}", *(table_.markdown() for table_ in self.tables)]
+        blocks += [f"![{p.caption}]({folder}/{p.file})\n\n{p.caption}" for p in self.pictures]
+        blocks += self.remarks
+        blocks.append(f"`python -m scripts.reproduce {name}`: {_duration(self.seconds)}.")
+        return "\n\n".join(blocks)
+
+
+def store(report: Report, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    srsly.write_json(path, asdict(report))
+
+
+def load(path: Path) -> Report:
+    stored: dict[str, Any] = srsly.read_json(path)
+    parts = {"tables": Table, "comparisons": Comparison, "pictures": Picture}
+    return Report(**stored | {name: [kind(**x) for x in stored[name]] for name, kind in parts.items()})
+
+
+def document(reports: dict[str, Report], folder: str) -> str:
+    """All reports as one Markdown page.
+
+    reports: By the names of their experiments, in the order of the page.
+    """
+    (version,) = {report.version for report in reports.values()} or {""}
+    seconds = sum(report.seconds for report in reports.values())
+    reduced = " in their reduced version (`--quick`)" if _any_quick(reports.values()) else ""
+    blocks = [
+        "# The papers' tables, and ours",
+        f"Made by `spacy project run reproduce` with spacy-treecrf {version}{reduced}: "
+        f"{_duration(seconds)} of running in all. Not written by hand: each section is stored in "
+        f"`{folder}/`, and says which command makes it again.",
+    ]
+    below = [f"- {_in_words(c)}" for report in reports.values() for c in report.below()]
+    if below:
+        blocks += ["## Where ours is below", "\n".join(below)]
+    blocks += [report.markdown(name, folder) for name, report in reports.items()]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _any_quick(reports: Sequence[Report] | Any) -> bool:
+    return any(report.quick for report in reports)
+
+
+def _in_words(comparison: Comparison) -> str:
+    why = f": {comparison.why}" if comparison.why else ""
+    return f"{comparison.what}: {comparison.ours:g}, published {comparison.published:g}{why}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
