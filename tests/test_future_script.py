@@ -1,28 +1,30 @@
-"""`spacy project run future`: its methods, its data and its tables."""
+"""`spacy project run future` (tables 5.3 to 5.5): methods, data and tables."""
 
 from __future__ import annotations
 
 import os
-import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import srsly
 
-from scripts.future import (
+from scripts.reproduce.future import (
     ORDERS,
     PAPER_BITS,
     PAPER_STRESS,
     Result,
     bits,
     compare,
+    found_patterns,
     methods,
-    show,
+    shown,
     without,
 )
-from scripts.future import stress as stress_parts
+from scripts.reproduce.future import stress as stress_parts
+from scripts.reproduce.report import load
+from spacy_treecrf import FutureFeatureMEMM
 from tests.corpora.places import folder_with
 from tests.fresh_environment import ROOT
 from tests.tiny import tiny_data
@@ -62,31 +64,45 @@ def test_every_method_is_compared_and_shown() -> None:
         model.set_params(rounds=2)
     results = compare(made, lambda seed: parts, 2)
     assert all(len(r.accuracies) == len(r.seconds) == 2 for r in results.values())
-    lines = show(results, {"SW": 84.2}).splitlines()
-    assert re.fullmatch(r"SW +\d+\.\d +\d+\.\d +84\.2 +\d+\.\d", lines[1])
-    assert [line.split()[0] for line in lines[1:]] == list(made)
-    assert show({"SW": Result([50.0, 60.0], [1.0, 2.0])}, {}).splitlines()[1].split() == [
-        "SW", "55.0", "50.0", "-", "1.5",
-    ]  # fmt: skip
+    table = shown("title", results, {"SW": 84.2})
+    assert [row[0] for row in table.rows] == list(made)
+    assert [row[3] for row in table.rows] == ["84.2"] + ["-"] * (len(made) - 1)
+    table = shown("title", {"SW": Result([50.0, 60.0], [1.0, 2.0])}, {})
+    assert table.rows == [["SW", "55.0", "50.0", "-", "1.5"]]
+
+
+def test_patterns_are_counted_as_found_only_where_they_are() -> None:
+    parts = bits("or", 0)
+    model = FutureFeatureMEMM(order=0, bag=6).fit(*parts["train"], *parts["dev"])
+    assert found_patterns(model, "or") == (100.0, 100.0)
+    untaught = FutureFeatureMEMM(order=0, bag=6, rounds=1).fit(*parts["train"], *parts["dev"])
+    instances, bags = found_patterns(untaught, "or")
+    assert instances == pytest.approx(89, abs=2)  # a pattern has at most 1 of 6 bits: 7 / 64
+    assert bags < 60
 
 
 @pytest.mark.slow
 def test_the_quick_run_prints_both_tables(tmp_path: Path) -> None:
     folder = folder_with("nettalk")
+    shutil.copy(ROOT / "project.yml", tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "scripts.future", "--quick", "--output", tmp_path / "out.json"],
-        cwd=ROOT,
-        env=os.environ | {"TREECRF_CORPORA": str(folder)},
+        [sys.executable, "-m", "scripts.reproduce", "--quick", "hao-5.4", "hao-5.5"],
+        cwd=tmp_path,
+        env=os.environ | {"TREECRF_CORPORA": str(folder), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "Table 5.4, XOR" in done.stdout
-    assert "Table 5.5, NETtalk" in done.stdout
-    found = srsly.read_json(tmp_path / "out.json")
-    for problem in PAPER_BITS:
-        assert found[problem]["FF-MEMM-0"]["accuracies"][0] >= 99.9
-    for classes in ("stress2", "stress5"):
-        memm, future = (found[classes][n]["accuracies"][0] for n in ("MEMM-1", "FF-MEMM-1"))
-        assert future >= memm + 2.0
+    assert "table 5.4" in done.stdout
+    assert "table 5.5" in done.stdout
+    results = tmp_path / "metrics" / "results"
+    for table in load(results / "hao-5.4.json").tables:
+        accuracy = {row[0]: float(row[1]) for row in table.rows}
+        assert accuracy["FF-MEMM-0"] >= 99.9
+    binary, _, five = load(results / "hao-5.5.json").tables
+    for table in (binary, five):
+        accuracy = {row[0]: float(row[1]) for row in table.rows}
+        assert accuracy["FF-MEMM-1"] >= accuracy["MEMM-1"] + 2.0
+    page = (tmp_path / "metrics" / "results.md").read_text(encoding="utf-8")
+    assert "| FF-MEMM-0 | 100.0 |" in page

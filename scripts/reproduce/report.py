@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,9 @@ def store(report: Report, path: Path) -> None:
 def load(path: Path) -> Report:
     stored: dict[str, Any] = srsly.read_json(path)
     parts = {"tables": Table, "comparisons": Comparison, "pictures": Picture}
-    return Report(**stored | {name: [kind(**x) for x in stored[name]] for name, kind in parts.items()})
+    return Report(
+        **stored | {name: [kind(**x) for x in stored[name]] for name, kind in parts.items()}
+    )
 
 
 def document(reports: dict[str, Report], folder: str) -> str:
@@ -104,12 +106,13 @@ def document(reports: dict[str, Report], folder: str) -> str:
 
     reports: By the names of their experiments, in the order of the page.
     """
-    (version,) = {report.version for report in reports.values()} or {""}
+    versions = ", ".join(sorted({report.version for report in reports.values()}))
     seconds = sum(report.seconds for report in reports.values())
-    reduced = " in their reduced version (`--quick`)" if _any_quick(reports.values()) else ""
+    quick = any(report.quick for report in reports.values())
+    reduced = ", in reduced versions (`--quick`)" if quick else ""
     blocks = [
         "# The papers' tables, and ours",
-        f"Made by `spacy project run reproduce` with spacy-treecrf {version}{reduced}: "
+        f"Made by `spacy project run reproduce` with spacy-treecrf {versions}{reduced}: "
         f"{_duration(seconds)} of running in all. Not written by hand: each section is stored in "
         f"`{folder}/`, and says which command makes it again.",
     ]
@@ -118,10 +121,6 @@ def document(reports: dict[str, Report], folder: str) -> str:
         blocks += ["## Where ours is below", "\n".join(below)]
     blocks += [report.markdown(name, folder) for name, report in reports.items()]
     return "\n\n".join(blocks) + "\n"
-
-
-def _any_quick(reports: Sequence[Report] | Any) -> bool:
-    return any(report.quick for report in reports)
 
 
 def _in_words(comparison: Comparison) -> str:

@@ -98,7 +98,7 @@ class FutureMEMM(SequenceModel):
         return LocalDecoder(scorer, self.settings, self.masks, self._see)
 
     @cached_property
-    def _detectors(self) -> DetectorScorer:
+    def detector_scorer(self) -> DetectorScorer:
         return DetectorScorer(
             self.potentials.detectors,
             len(self.columns.counts),
@@ -108,7 +108,7 @@ class FutureMEMM(SequenceModel):
 
     def _see(self, data: Sequences, workers: Workers) -> Inputs:
         """Rows with a column for each detector, and what detectors add to scores."""
-        qs = self._detectors.bag_probabilities(data, workers)
+        qs = self.detector_scorer.bag_probabilities(data, workers)
         extra = np.zeros((data.n_rows, len(self.labels)), np.float32)
         for detector, q in zip(self.potentials.detectors, qs, strict=True):
             extra[:, detector.label] += push(detector, q)
