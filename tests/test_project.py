@@ -19,6 +19,7 @@ from weasel.util import load_project_config
 
 from scripts.prepare import TASKS
 from scripts.report import SAMPLES
+from scripts.reproduce.__main__ import EXPERIMENTS
 from scripts.unpack import UNPACKERS
 from spacy_treecrf.corpora import CORPORA, find_corpus
 from tests.corpora.places import folder_with
@@ -83,7 +84,10 @@ def test_each_step_can_be_run_alone_and_each_task_as_a_workflow(project: Path) -
     scripts = {c["name"]: c["script"] for c in config["commands"]}
     runs = {name: steps for name, steps in config["workflows"].items() if name not in STEPS}
     del runs["all"]
+    assert runs.pop("reproduce") == list(EXPERIMENTS)
     assert runs.pop("future") == ["hao-5.3", "hao-5.4", "hao-5.5"]
+    for name in EXPERIMENTS:
+        assert scripts[name] == [f"python -m scripts.reproduce --full {name}"]
     assert runs.pop("secoc") == ["secoc-figures"]
     assert set(runs) == {"chunk", "ner", "nettalk", "hyphenate", "protein", "ocr"}
     for name, steps in runs.items():

@@ -17,9 +17,14 @@ from spacy_treecrf.cli.common import reports_errors, say
 # In the order of the page: the name of each experiment, its module, and its function of (quick,
 # folder), which puts pictures into the folder and returns a Report.
 EXPERIMENTS = {
+    "hao-3.4": ("treecrf", "run_shrinkage"),
+    "hao-3.5": ("treecrf", "run_rivals"),
+    "hao-3.6": ("times", "run"),
     "hao-5.3": ("future", "run_starts"),
     "hao-5.4": ("future", "run_bits"),
     "hao-5.5": ("future", "run_stress"),
+    "kersting-2": ("conjugate", "run_salesman"),
+    "kersting-3": ("conjugate", "run_protein"),
 }
 
 

@@ -197,8 +197,8 @@ def run_starts(quick: bool, folder: Path) -> Report:
         tables.append(Table(problem.upper(), head, rows))
     remarks = [
         "FF-MEMM-0, seed 0, defaults of `FutureFeatureMEMM` but for G_0 (the paper tuned the "
-        "bounds of the line searches for each row). Instances and bags of the test part are right where "
-        "some detector finds the true pattern, with p or Q above one half, and none finds it "
+        "bounds of the line searches for each row). Instances and bags of the test part are right "
+        "where some detector finds the true pattern, with p or Q above one half, and none finds it "
         "elsewhere; the paper has 100 there, or no figure.",
     ]
     title = "Hao (2009), table 5.3: detectors that start from different scores"

@@ -23,7 +23,8 @@ class Table:
         return f"{self.title}\n\n{table(self.head, self.rows)}"
 
     def markdown(self) -> str:
-        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        rows = [[cell.replace("*", "\\*") for cell in row] for row in self.rows]
+        lines = [self.head, ["---"] * len(self.head), *rows]
         return "\n".join([f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in lines)])
 
 
