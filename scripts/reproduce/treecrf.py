@@ -90,13 +90,15 @@ class Tuned:
     settings: dict[str, Any]
     rounds: int
     held_out: float  # accuracy, percent
+    seconds: float  # of the whole search, also if it is an earlier one that is read again
 
     def estimator(self) -> BoostedCRF:
         return BoostedCRF(**TREECRF, **self.settings, rounds=self.rounds)
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name} {value:g}" for name, value in self.settings.items())
-        return f"{settings}, {self.rounds} rounds ({self.held_out:.2f} % held out)"
+        found = f"{settings}, {self.rounds} rounds ({self.held_out:.2f} % held out"
+        return f"{found}, searched in {self.seconds:.0f} s)"
 
 
 def tuned(name: str, kind: str, quick: bool) -> Tuned:
@@ -120,7 +122,8 @@ def tuned(name: str, kind: str, quick: bool) -> Tuned:
     assert best.score is not None
     # the first evaluation, of step 0, comes after the rounds of one step
     rounds = STEP_ROUNDS * (1 + round(float(np.mean(steps))))
-    found = Tuned(settings, rounds, 100 * best.score)
+    seconds = sum(result.seconds for trial in trials for result in trial.results)
+    found = Tuned(settings, rounds, 100 * best.score, seconds)
     say(f"  {name}, {kind}: {found}")
     return found
 
