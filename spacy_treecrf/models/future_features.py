@@ -11,11 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from spacy_treecrf.engine.beam_search import Beams
 from spacy_treecrf.engine.boosting import Callback
-from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.constraints import Masks
 from spacy_treecrf.engine.detectors import Detector, DetectorScorer, push, thermometer
@@ -29,7 +26,7 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.detector_words import describe
 from spacy_treecrf.models.holding_out import hold_out
-from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder
+from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder, LocalModel
 from spacy_treecrf.models.local_settings import (
     MAX_STEP,
     FutureSettings,
@@ -45,7 +42,7 @@ MAX_START = 1e3
 
 
 @dataclass(frozen=True)
-class FutureMEMM(SequenceModel):
+class FutureMEMM(LocalModel):
     """A learned model."""
 
     settings: FutureSettings
@@ -55,24 +52,8 @@ class FutureMEMM(SequenceModel):
     potentials: FuturePotentials
 
     @property
-    def history(self) -> History:
-        return History(len(self.labels), self.settings.order)
-
-    @property
-    def chain(self) -> Chain:
-        return self._decoder.chain
-
-    @property
     def rounds(self) -> int:
         return self.potentials.rounds
-
-    def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
-        return self._decoder.scores(data, workers)
-
-    def search(
-        self, data: Sequences, workers: Workers, allowed: Mask | None = None
-    ) -> Beams | None:
-        return self._decoder.search(data, workers, allowed)
 
     def describe_detectors(self, paths: int = 3) -> list[str]:
         """For each detector a sentence: what it looks for, where, and which label that favours.
@@ -85,7 +66,7 @@ class FutureMEMM(SequenceModel):
         ]
 
     @cached_property
-    def _decoder(self) -> LocalDecoder:
+    def decoder(self) -> LocalDecoder:
         n_features = self.history.n_features + len(self.columns.counts)
         n_numeric = len(self.columns.numeric_names)
         scorer = LocalScorer(

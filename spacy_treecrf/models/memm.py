@@ -11,11 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from spacy_treecrf.engine.beam_search import Beams
 from spacy_treecrf.engine.boosting import Booster, Callback
-from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.columns import Columns
 from spacy_treecrf.engine.constraints import Masks, constrain
 from spacy_treecrf.engine.fields import Fields
@@ -26,7 +23,7 @@ from spacy_treecrf.engine.local import LocalScorer
 from spacy_treecrf.engine.potentials import Potentials
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder
+from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder, LocalModel
 from spacy_treecrf.models.local_settings import MEMMSettings, read_settings, settings_state
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests, wider
@@ -41,7 +38,7 @@ from spacy_treecrf.models.parts import (
 
 
 @dataclass(frozen=True)
-class MEMM(SequenceModel):
+class MEMM(LocalModel):
     """A learned model. potentials: over the features of `History`, then those of the columns."""
 
     settings: MEMMSettings
@@ -51,27 +48,11 @@ class MEMM(SequenceModel):
     potentials: Potentials
 
     @property
-    def history(self) -> History:
-        return History(len(self.labels), self.settings.order)
-
-    @property
-    def chain(self) -> Chain:
-        return self._decoder.chain
-
-    @property
     def rounds(self) -> int:
         return self.potentials.rounds
 
-    def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
-        return self._decoder.scores(data, workers)
-
-    def search(
-        self, data: Sequences, workers: Workers, allowed: Mask | None = None
-    ) -> Beams | None:
-        return self._decoder.search(data, workers, allowed)
-
     @cached_property
-    def _decoder(self) -> LocalDecoder:
+    def decoder(self) -> LocalDecoder:
         bin_values = self.columns.bin_values
         scorer = LocalScorer(
             self.history,
