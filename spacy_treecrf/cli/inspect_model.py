@@ -10,7 +10,7 @@ import typer
 from spacy_treecrf.cli.common import print_json, reports_errors
 
 if TYPE_CHECKING:
-    from spacy_treecrf.evaluation.inspection import Inspection
+    from spacy_treecrf.evaluation.inspection import Inspection, Summary
 
 EXAMPLES = """\b
 Examples:
@@ -32,7 +32,7 @@ def inspect_model(
 ) -> None:
     """Sizes, labels, most used features, strongest transitions, example paths of trees."""
     from spacy_treecrf.columnar.model import model_file
-    from spacy_treecrf.evaluation.inspection import inspect_model
+    from spacy_treecrf.evaluation.inspection import Inspection, inspect_model
     from spacy_treecrf.evaluation.taggers import load_model
 
     learned, columns = load_model(model, pipe=pipe)
@@ -47,7 +47,9 @@ def inspect_model(
     if kinds is not None:
         names = ", ".join(f"{i} {kind}" for i, kind in enumerate(kinds, start=1))
         typer.echo(f"columns of the file: {names}")
-    _print(found)
+    _print_summary(found)
+    if isinstance(found, Inspection):
+        _print_learned(found)
 
 
 def _bytes(path: Path) -> int | None:
@@ -60,23 +62,26 @@ def _bytes(path: Path) -> int | None:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _print(found: Inspection) -> None:
-    from spacy_treecrf.cli.tables import table
-    from spacy_treecrf.engine.settings import Settings
-
+def _print_summary(found: Summary) -> None:
     typer.echo(
-        f"{found.rounds} rounds, {found.trees:,} trees, {found.leaves:,} leaves, "
-        f"{found.linear_weights:,} linear weights\n"
+        f"{found.kind}, {found.rounds} rounds\n"
         f"{found.features:,} features in {found.columns} columns, {found.numeric_columns} numeric "
         "columns"
     )
     labels = ", ".join(found.labels[:40]) + (", ..." if len(found.labels) > 40 else "")
     typer.echo(f"{len(found.labels)} labels: {labels}")
-    default = Settings()
-    changed = {
-        name: value for name, value in found.settings.items() if value != getattr(default, name)
-    }
-    typer.echo("settings: " + ", ".join(f"{name}={value}" for name, value in changed.items()))
+    changed = ", ".join(f"{name}={value}" for name, value in found.changed_settings.items())
+    typer.echo(f"settings: {changed}")
+    for i, words in enumerate(found.detectors, start=1):
+        typer.echo(f"detector {i}: {words}")
+
+
+def _print_learned(found: Inspection) -> None:
+    from spacy_treecrf.cli.tables import table
+
+    typer.echo(
+        f"{found.trees:,} trees, {found.leaves:,} leaves, {found.linear_weights:,} linear weights"
+    )
     for title, uses in (("column", found.top_columns), ("feature", found.top_features)):
         if uses:
             rows = [(use.name, f"{use.gain:.1f}", use.splits) for use in uses]

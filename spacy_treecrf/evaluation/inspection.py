@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF, NUMERIC
 from spacy_treecrf.models.crf import CRF
+from spacy_treecrf.models.future_features import FutureMEMM
 from spacy_treecrf.models.model import SequenceModel
 
 START = "<start>"
@@ -53,16 +53,30 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Summary:
+    """What a model of any kind can tell."""
+
+    kind: str
     labels: list[str]
     rounds: int
-    trees: int
-    leaves: int
     features: int
     columns: int
     numeric_columns: int
-    linear_weights: int
     settings: dict[str, Any]
+    changed_settings: dict[str, Any]  # those that are not the defaults
+    detectors: list[str]  # in words, of a MEMM with future features
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Inspection(Summary):
+    """Of a boosted CRF."""
+
+    trees: int
+    leaves: int
+    linear_weights: int
     top_columns: list[FeatureUse]
     top_features: list[FeatureUse]
     top_weights: list[Weight]
@@ -71,16 +85,26 @@ class Inspection:
     forbidden_transitions: int
     paths: list[Path]
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+def inspect_model(model: SequenceModel, top: int = 10) -> Summary:
+    """top: length of the lists."""
+    return inspect_crf(model, top) if isinstance(model, CRF) else summary(model, top)
 
 
-def inspect_model(model: SequenceModel, top: int = 10) -> Inspection:
-    if not isinstance(model, CRF):
-        raise ValueError(
-            f"treecrf: only boosted CRFs can be inspected; this model is a {type(model).__name__}"
-        )
-    return inspect_crf(model, top)
+def summary(model: SequenceModel, top: int = 10) -> Summary:
+    settings, default = asdict(model.settings), asdict(type(model.settings)())
+    detectors = model.describe_detectors()[:top] if isinstance(model, FutureMEMM) else []
+    return Summary(
+        kind=type(model).__name__,
+        labels=list(model.labels),
+        rounds=model.rounds,
+        features=len(model.columns.feature_names),
+        columns=len(model.columns.column_names),
+        numeric_columns=len(model.columns.numeric_names),
+        settings=settings,
+        changed_settings={n: value for n, value in settings.items() if value != default[n]},
+        detectors=detectors,
+    )
 
 
 def inspect_crf(crf: CRF, top: int = 10) -> Inspection:
@@ -89,15 +113,10 @@ def inspect_crf(crf: CRF, top: int = 10) -> Inspection:
     linear = crf.potentials.linear
     transitions, forbidden = _transitions(crf)
     return Inspection(
-        labels=list(crf.labels),
-        rounds=crf.potentials.rounds,
+        **vars(summary(crf)),
         trees=forest.n_trees,
         leaves=int((forest.kind == LEAF).sum()),
-        features=len(crf.columns.feature_names),
-        columns=len(crf.columns.column_names),
-        numeric_columns=len(crf.columns.numeric_names),
         linear_weights=int(np.count_nonzero(linear.categorical) + np.count_nonzero(linear.numeric)),
-        settings={name: getattr(crf.settings, name) for name in Settings.names()},
         top_columns=_column_use(crf)[:top],
         top_features=_feature_use(crf)[:top],
         top_weights=_weights(crf, top),

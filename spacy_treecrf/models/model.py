@@ -7,7 +7,7 @@ estimators, the pipe and the command line treat all models alike.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from spacy_treecrf.engine.threads import Workers
 
 class ModelSettings(Protocol):
     """Settings that every model has; each kind of model has more."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def order(self) -> int: ...

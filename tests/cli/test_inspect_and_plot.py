@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from spacy_treecrf import SECOCCRF, BoostedMEMM, FutureFeatureMEMM, PerceptronTagger
+from spacy_treecrf.estimators import SequenceEstimator
 from tests.cli.calls import good, process, refused
 from tests.tiny import new, tiny_data
 
@@ -38,6 +40,32 @@ def test_inspect_takes_pipelines_and_models_of_the_estimator(shared: Path, tmp_p
     assert found["bytes"] > 0
     new(rounds=3, threads=1).fit(*tiny_data()).save(tmp_path / "own.treecrf")
     assert "3 rounds" in good("inspect", tmp_path / "own.treecrf")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [BoostedMEMM(order=2, rounds=3), SECOCCRF(), PerceptronTagger()],
+    ids=lambda model: type(model).__name__,
+)
+def test_inspect_takes_models_of_every_kind(model: SequenceEstimator, tmp_path: Path) -> None:
+    model.set_params(threads=1).fit(*tiny_data()).save(tmp_path / "own.treecrf")
+    shown = good("inspect", tmp_path / "own.treecrf")
+    assert f"{type(model.model_).__name__}, {model.model_.rounds} rounds" in shown
+    found = json.loads(good("inspect", tmp_path / "own.treecrf", "--json"))
+    assert found["labels"] == list(model.model_.labels)
+    assert found["detectors"] == []
+
+
+def test_inspect_says_in_words_what_detectors_look_for(tmp_path: Path) -> None:
+    words = ["acb", "caa", "aba", "bcb", "cac", "ccb"] * 5
+    X = [[{"letter": letter} for letter in word] for word in words]
+    y = [["b to come" if "b" in word[t + 1 :] else "-" for t in range(3)] for word in words]
+    settings = {"order": 0, "min_rows": 1, "min_count": 1, "threads": 1}
+    model = FutureFeatureMEMM(**settings).fit(X, y, X, y)
+    model.save(tmp_path / "own.treecrf")
+    shown = good("inspect", tmp_path / "own.treecrf")
+    assert f"detector 1: {model.describe_detectors()[0]}" in shown
+    assert "anywhere after speaks for 'b to come'" in shown
 
 
 def test_inspect_refuses_what_is_no_model(shared: Path) -> None:
