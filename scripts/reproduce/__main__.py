@@ -17,6 +17,9 @@ from spacy_treecrf.cli.common import reports_errors, say
 # name of an experiment: its module, which has a function run(quick, folder), in the order of the page
 EXPERIMENTS = {
     "hao-5.4": "future",
+    "chen-1": "chen_ner",
+    "chen-2": "chen_ocr",
+    "chen-figure-1": "chen_convergence",
 }
 
 
