@@ -30,6 +30,7 @@ TASKS = {
     "stress": ("nettalk", "small"),
     "hyphenate": ("moby", "large"),
     "protein": ("protein", "published"),
+    "protein8": ("protein8", "published"),
     "ocr": ("ocr", "fold0"),
 }
 OWN = "default"  # the rule of the task

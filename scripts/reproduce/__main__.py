@@ -25,6 +25,9 @@ EXPERIMENTS = {
     "hao-5.5": ("future", "run_stress"),
     "kersting-2": ("conjugate", "run_salesman"),
     "kersting-3": ("conjugate", "run_protein"),
+    "chen-1": ("chen_ner", "run"),
+    "chen-2": ("chen_ocr", "run"),
+    "chen-figure-1": ("chen_convergence", "run"),
 }
 
 

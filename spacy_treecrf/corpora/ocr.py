@@ -1,8 +1,11 @@
 """Handwritten words as pictures of letters: 16 x 8 pixels each, in ten folds."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: configs are checked against the types below.
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from spacy.tokens import Doc
+from spacy.util import registry
 
 from spacy_treecrf.corpora.reading import CorpusFile, malformed, quoted, read_lines
 from spacy_treecrf.corpora.record import Record, Splits
@@ -12,6 +15,7 @@ FILE = CorpusFile(
 )
 HEADER = ["word_id", "pos", "fold", "letter", "pixels_16x8_rowmajor"]
 N_PIXELS = 128
+N_COLUMNS = 8
 N_FOLDS = 10
 UNREAD = "?"  # what stands for a letter in the text: the letter is the label
 
@@ -59,3 +63,21 @@ def leave_fold_out(records: list[Record], fold: int) -> Splits:
         "dev": [],
         "test": [record for record in records if record.fold == fold],
     }
+
+
+def ink(pixels: Sequence[float]) -> dict[str, bool]:
+    """The dark pixels by row and column. Trees split such flags several times faster than numbers."""
+    return {f"ink{i // N_COLUMNS}.{i % N_COLUMNS}": True for i, dark in enumerate(pixels) if dark}
+
+
+def make_picture_features() -> Callable[[Doc], list[dict[str, bool]]]:
+    """For the setting `function` of TokenFeatures, where tokens are pictures."""
+    return _ink_of_tokens
+
+
+def _ink_of_tokens(doc: Doc) -> list[dict[str, bool]]:
+    pictures = [token._.pixels for token in doc]
+    return [{} if pixels is None else ink(pixels) for pixels in pictures]
+
+
+registry.misc("spacy_treecrf.PictureFeatures.v1", func=make_picture_features)

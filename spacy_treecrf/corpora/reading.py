@@ -14,10 +14,13 @@ DEFAULT_FOLDER = "assets"
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """path: Below the folder of corpora, with "/"."""
+    """path: Below the folder of corpora, with "/".
+
+    sha256: None where it is not known: then the reader alone judges the content.
+    """
 
     path: str
-    sha256: str
+    sha256: str | None = None
 
 
 def folders(folder: Path | None) -> list[Path]:
@@ -42,7 +45,7 @@ def corpus_file(file: CorpusFile, folder: Path | None, verify: bool, address: st
             f"treecrf: {file.path} was not found in {looked}; get it from {address}, and put it "
             f"there, or set {FOLDER_VARIABLE} to the folder that holds {file.path}"
         )
-    if verify:
+    if verify and file.sha256:
         check_sum(path, file.sha256, address)
     return path
 

@@ -16,6 +16,7 @@ from spacy_treecrf.corpora import (
     nettalk,
     ocr,
     protein,
+    protein8,
     salesman,
     synthetic,
 )
@@ -167,6 +168,11 @@ def _load_pair(read: Callable[[Path], list[Record]]) -> Callable[[Request, list[
     return load
 
 
+def _load_protein8(request: Request, paths: list[Path]) -> Splits:
+    records = protein8.read_protein8(paths[0])
+    return by_hash(records) if request.split == "hash" else protein8.published_split(records)
+
+
 def _load_ocr(request: Request, paths: list[Path]) -> Splits:
     return ocr.leave_fold_out(ocr.read_ocr(paths[0]), int(request.split.removeprefix("fold")))
 
@@ -281,6 +287,18 @@ CORPORA = {
             "https://archive.ics.uci.edu, data set molecular-biology, protein-secondary-structure",
             _load_pair(protein.read_protein),
             (protein.TRAIN, protein.TEST),
+        ),
+        Corpus(
+            "protein8",
+            "Eight-state structure of proteins, with their profiles",
+            "letter",
+            {protein8.LAYER: f"ext:{protein8.LAYER}"},
+            protein8.LAYER,
+            ("published", "hash"),
+            "not stated (Zhou, Troyanskaya)",
+            "http://www.princeton.edu/~jzthree/datasets/ICML2014/, cullpdb+profile_6133.npy.gz",
+            _load_protein8,
+            (protein8.FILE,),
         ),
         Corpus(
             "ocr",

@@ -11,6 +11,7 @@ from spacy.training import Corpus as SpacyCorpus
 from spacy.util import registry
 
 from spacy_treecrf.corpora import CORPORA, Record, write_spacy
+from spacy_treecrf.corpora.docs import register_extension
 from spacy_treecrf.corpora.readers import corpus, synthetic
 
 BITS = Record(["?", "?"], {"letter": ["a", "b"]}, {"pixels": [[0, 1], [1, 0]]})
@@ -92,3 +93,7 @@ def test_registered_names() -> None:
     features = registry.misc.get("spacy_treecrf.LineFeatures.v1")()
     doc = spacy.blank("xx")("Hello?")
     assert len(features(doc)) == len(doc)
+    features = registry.misc.get("spacy_treecrf.PictureFeatures.v1")()
+    register_extension("pixels")
+    doc[0]._.pixels = [0] * 9 + [1] + [0] * 118
+    assert features(doc) == [{"ink1.1": True}, {}]
