@@ -27,7 +27,7 @@ def problem(monkeypatch: pytest.MonkeyPatch) -> Problem:
     ]
     records = [Record(w, {"tag": y}, key="".join(w)) for w, y in zip(words, labels, strict=True)]
     published = {20: ("-0.1*", "-0.2*", "0.3")}
-    tiny = Problem("tiny words", "tiny", "tag", range(-1, 1), 8, {"leaves": 4}, published)
+    tiny = Problem("tiny words", "tiny", "tag", range(-1, 1), 8, (2, 4), {}, published)
     monkeypatch.setattr(missing, "PROBLEMS", {"tiny": tiny})
     monkeypatch.setattr(
         missing, "records_of", lambda corpus: {"train": records[:40], "test": records[40:]}
@@ -92,8 +92,10 @@ def test_every_treatment_is_trained_counted_and_drawn(problem: Problem, tmp_path
     assert all(np.shape(counts) == (VERSIONS, VERSIONS) for counts in right.values())
     assert all(100 < count <= 160 for counts in right.values() for row in counts for count in row)
     # the same again
-    model = missing.Training(conditions[0], 1, missing.choose_rounds(conditions[0]), VERSIONS)
-    assert missing.count_right(model) == right[conditions[0]][1]
+    choice = missing.choose(conditions[0])
+    assert choice.leaves in problem.leaves
+    training = missing.Training(conditions[0], 1, choice, VERSIONS)
+    assert missing.count_right(training) == right[conditions[0]][1]
     (comparison,) = missing.comparisons([20], right)
     assert 0.0 <= comparison.ours <= 1.0
     missing.draw(dict.fromkeys(right, 80.0), tmp_path / "a.png")

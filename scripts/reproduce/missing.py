@@ -2,8 +2,8 @@
 
 A letter (or residue) that is missing is missing in every window that would show it. Five damaged
 versions of the training part and five of the test part make 25 accuracies for each treatment and
-rate. The number of rounds is chosen for each treatment and rate by an internal hold-out: two
-thirds of the first damaged training part against the last third.
+rate. The size of the trees and the number of rounds are chosen for each treatment and rate by an
+internal hold-out: two thirds of the first damaged training part against the last third.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from scripts.reproduce.report import Comparison, Picture, Report, Table
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.cli.common import say
 from spacy_treecrf.corpora import Record, find_corpus, load_corpus
+from spacy_treecrf.engine.boosting import RoundInfo
 from spacy_treecrf.evaluation.plots import require_matplotlib
 
 Part = tuple[list[Any], list[list[str]]]  # X and y
@@ -43,8 +44,9 @@ COMMON = {"family": "joint", "linear_rounds": 0, "predictor": "marginal", "threa
 
 @dataclass(frozen=True)
 class Problem:
-    """offsets: Of the window. settings: Of all treatments. rounds: The most there may be.
+    """offsets: Of the window. settings: Of all treatments.
 
+    rounds, leaves: What the hold-out chooses from: up to so many, and one of these.
     published: By per cent missing, the coefficients of RIVALS.
     """
 
@@ -53,6 +55,7 @@ class Problem:
     layer: str
     offsets: range
     rounds: int
+    leaves: tuple[int, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     published: dict[int, tuple[str, str, str]] = field(default_factory=dict)
 
@@ -66,7 +69,8 @@ PROBLEMS = {
             "structure",
             range(-5, 6),
             60,
-            {"leaves": 32, "shrinkage": 0.1, "min_rows": 20, "penalty": 10.0},
+            (16, 64),
+            {"shrinkage": 0.1, "min_rows": 20, "penalty": 10.0},
             {
                 5: ("-0.018", "-0.072*", "-0.028*"),
                 10: ("-0.013", "-0.040*", "0.001"),
@@ -79,8 +83,9 @@ PROBLEMS = {
             "nettalk",
             "stress",
             range(-6, 7),
-            60,
-            {"leaves": 32, "shrinkage": 0.1},
+            50,
+            (32, 128),
+            {"shrinkage": 0.2, "penalty": 5.0},
             {
                 5: ("-0.051*", "-0.066*", "-0.064*"),
                 10: ("-0.051*", "-0.067*", "-0.059*"),
@@ -93,8 +98,9 @@ PROBLEMS = {
             "moby",
             "hyphen",
             range(-2, 4),  # three letters on either side of the hyphen that may follow
-            60,
-            {"leaves": 32, "shrinkage": 0.2},
+            50,
+            (64, 256),
+            {"shrinkage": 0.3, "penalty": 5.0},
             {
                 5: ("0.036*", "0.007", "0.023"),
                 10: ("-0.031*", "-0.022", "-0.027*"),
@@ -112,10 +118,17 @@ class Condition(NamedTuple):
     method: str
 
 
+class Choice(NamedTuple):
+    """By the hold-out."""
+
+    leaves: int
+    rounds: int
+
+
 class Training(NamedTuple):
     condition: Condition
     version: int  # of the damaged training part
-    rounds: int
+    choice: Choice
     n_tests: int  # damaged test parts
 
 
@@ -140,9 +153,9 @@ def run(quick: bool, folder: Path) -> Report:
         pictures=[Picture(file, "Accuracy over the share of letters that is missing.")],
         remarks=[
             f"Accuracies are means over {versions} damaged training parts times {versions} damaged "
-            "test parts, labels predicted by forward-backward. The rounds of each treatment and "
-            "rate were chosen on the last third of the first training part; other settings are "
-            "the same for all treatments.",
+            "test parts, labels predicted by forward-backward. Leaves and rounds of each treatment "
+            "and rate were chosen on the last third of the first training part, by likelihood; "
+            "other settings are the same for all treatments.",
             "Coefficients: logistic regression of a label's being right on the treatment and the "
             "training part, as published: the change of the log odds against instance weighting. "
             "*: different from zero by Wald's test, p < 0.05. Instance weighting is called tied "
@@ -153,10 +166,10 @@ def run(quick: bool, folder: Path) -> Report:
 
 
 def measure(conditions: Sequence[Condition], versions: int, processes: int) -> Right:
-    """Choose the rounds of each condition, then train on all versions and count what is right."""
-    say(f"  choosing the rounds of {len(conditions)} conditions")
-    rounds = dict(zip(conditions, in_processes(choose_rounds, conditions, processes), strict=True))
-    trainings = [Training(c, v, rounds[c], versions) for c in conditions for v in range(versions)]
+    """Make the choices of each condition, train on all versions, and count what is right."""
+    say(f"  choosing leaves and rounds for {len(conditions)} conditions")
+    choices = dict(zip(conditions, in_processes(choose, conditions, processes), strict=True))
+    trainings = [Training(c, v, choices[c], versions) for c in conditions for v in range(versions)]
     right: Right = {condition: [] for condition in conditions}
     counts = in_processes(count_right, trainings, processes)
     for training, counted in zip(trainings, counts, strict=True):
@@ -165,7 +178,8 @@ def measure(conditions: Sequence[Condition], versions: int, processes: int) -> R
         if training.version == versions - 1:
             accuracy = _accuracy(condition.corpus, right[condition])
             name = f"{condition.corpus} {condition.per_cent:2} % {condition.method}"
-            say(f"  {name:35} {accuracy:6.2f} %, {rounds[condition]} rounds")
+            leaves, rounds = training.choice
+            say(f"  {name:35} {accuracy:6.2f} %, {leaves} leaves, {rounds} rounds")
     return right
 
 
@@ -181,18 +195,28 @@ def in_processes(
         yield from pool.map(function, tasks)
 
 
-def choose_rounds(condition: Condition) -> int:
-    """Those of the best likelihood on the last third of the first damaged training part."""
+def choose(condition: Condition) -> Choice:
+    """Of the best likelihood on the last third of the first damaged training part."""
+    problem = PROBLEMS[condition.corpus]
     X, y = damaged_part(condition.corpus, "train", condition.per_cent, 0)
     cut = 2 * len(X) // 3
-    model = estimator(condition, PROBLEMS[condition.corpus].rounds)
-    return model.fit(X[:cut], y[:cut], X[cut:], y[cut:]).rounds_
+    found: dict[Choice, float] = {}
+    for leaves in problem.leaves:
+        seen: list[RoundInfo] = []
+        model = estimator(condition, Choice(leaves, problem.rounds)).set_params(
+            callback=seen.append
+        )
+        model.fit(X[:cut], y[:cut], X[cut:], y[cut:])
+        likelihood = seen[model.rounds_ - 1].held_out_log_likelihood
+        assert likelihood is not None  # there is a held-out part
+        found[Choice(leaves, model.rounds_)] = likelihood
+    return max(found, key=lambda choice: found[choice])
 
 
 def count_right(training: Training) -> list[int]:
     """Train on one damaged version; the number of right labels on each damaged test part."""
     corpus, per_cent, _ = training.condition
-    model = estimator(training.condition, training.rounds)
+    model = estimator(training.condition, training.choice)
     model.fit(*damaged_part(corpus, "train", per_cent, training.version))
     right = []
     for version in range(training.n_tests):
@@ -202,9 +226,9 @@ def count_right(training: Training) -> list[int]:
     return right
 
 
-def estimator(condition: Condition, rounds: int) -> BoostedCRF:
-    settings = PROBLEMS[condition.corpus].settings
-    return BoostedCRF(rounds=rounds, missing=condition.method, **{**COMMON, **settings})
+def estimator(condition: Condition, choice: Choice) -> BoostedCRF:
+    settings = {**COMMON, **PROBLEMS[condition.corpus].settings, **choice._asdict()}
+    return BoostedCRF(missing=condition.method, **settings)
 
 
 @cache
