@@ -35,14 +35,14 @@ GROUPS = {
 SETTINGS = {
     "family": "joint",
     "order": 2,
-    "rounds": 130,
+    "rounds": 250,
     "linear_rounds": 0,
-    "shrinkage": 0.1,
+    "shrinkage": 0.05,
     "leaves": 32,
     "min_rows": 20,
     "penalty": 10.0,
     "subsample": 0.6,
-    "colsample": 0.3,
+    "colsample": 0.2,
     "predictor": "marginal",
 }
 
