@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "hao-3.4": ("treecrf", "run_shrinkage"),
     "hao-3.5": ("treecrf", "run_rivals"),
     "hao-3.6": ("times", "run"),
+    "hao-4.1": ("missing", "run"),
     "hao-5.3": ("future", "run_starts"),
     "hao-5.4": ("future", "run_bits"),
     "hao-5.5": ("future", "run_stress"),

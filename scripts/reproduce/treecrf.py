@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -115,7 +116,9 @@ def tuned(name: str, kind: str, quick: bool) -> Tuned:
         config = with_settings(config, {"corpora.train.limit": 100, "training.max_steps": 2})
     space = parse_space([f"{MODEL}.{text}" for text in (QUICK_SPACES if quick else SPACES)[kind]])
     plan = Plan(config, grid(space), folder / "train.spacy", None, 2 if quick else FOLDS, 0.2, 0)
-    trials = search(plan, Journal(folder / f"{kind}.jsonl", plan.about()))
+    about = plan.about()
+    journal = folder / f"{kind}-{hashlib.sha256(repr(about).encode()).hexdigest()[:8]}.jsonl"
+    trials = search(plan, Journal(journal, about))
     best = best_of(trials)
     steps = [result.step for result in best.results if result.step is not None]
     settings = {setting.rpartition(".")[2]: value for setting, value in best.settings.items()}
@@ -130,11 +133,14 @@ def tuned(name: str, kind: str, quick: bool) -> Tuned:
 
 def plain(problem: Problem) -> dict[str, Any]:
     """What makes a shipped config the published learner: its inputs, trees and steps."""
-    features = {"window": list(problem.window), "class_window": [], "ngrams": []}
     return {
-        **{f"components.treecrf.features.{name}": value for name, value in features.items()},
-        **{f"{MODEL}.{name}": value for name, value in TREECRF.items()},
-        f"{MODEL}.order": 1,
+        "components.treecrf.features": {
+            "@misc": "spacy_treecrf.CharacterFeatures.v1",
+            "window": list(problem.window),
+            "class_window": [],
+            "ngrams": [],
+        },
+        MODEL: {"@architectures": "spacy_treecrf.BoostedCRF.v1", **TREECRF},
         "components.treecrf.rounds_per_step": STEP_ROUNDS,
         "training.max_steps": STEPS,
         "training.patience": STEPS // 3,

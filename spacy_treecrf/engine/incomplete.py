@@ -2,10 +2,12 @@
 
 A test is judged by the rows that know its answer. The others go to both children with a part of
 their gradient, hessian and count (instance weighting), or to the one that surrogates name. Slower
-than `grow_tree`: every node sums up its rows anew.
+than `grow_tree`: rows are copied from node to node, and their contexts summed up anew.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,30 +37,65 @@ from spacy_treecrf.engine.surrogates import RIGHT, UNKNOWN
 COUNT_STEP = 2.0**-16
 
 
+class NodeSums(NamedTuple):
+    """The histograms of a node. Sums are exact: those of two children add up to the parent's."""
+
+    features: npt.NDArray[np.int32]  # rising; those that enough rows have
+    by_feature: npt.NDArray[np.float64]  # shape: (len(features), 4)
+    by_bin: npt.NDArray[np.float64]  # shape: (n_numeric, N_BINS, 4), without missing numbers
+    unknown: npt.NDArray[np.float64]  # shape: (n_columns + n_numeric, 4), rows that lack a column
+
+
 @njit(nogil=True, cache=True)
-def _known_totals(
-    node: npt.NDArray[np.float64],
+def _sum_up(
+    data: TreeInput,
     missing: npt.NDArray[np.bool_],
     rows: npt.NDArray[np.int32],
     sums: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """For each column the sums of the rows that know it. shape: (n_columns + n_numeric, 4)"""
-    known = np.empty((missing.shape[1], 4))
-    for column in range(len(known)):
-        known[column] = node
+    dense: npt.NDArray[np.float64],
+    touched: npt.NDArray[np.int32],
+) -> NodeSums:
+    """The histograms of these rows.
+
+    dense: (n_features, 4), zeros before, and then the sums of the features. touched: room.
+    """
+    at = np.arange(len(rows)).astype(np.int32)
+    n_touched = add_categorical(data.codes, rows, at, sums, data.n_features, dense, touched)
+    features = np.sort(touched[:n_touched])
+    by_bin = np.zeros((data.numeric.shape[1], N_BINS, 4))
+    add_numeric(data.numeric, rows, at, sums, by_bin)
+    by_bin[:, MISSING_BIN] = 0.0
+    unknown = np.zeros((missing.shape[1], 4))
     for i in range(len(rows)):
-        for column in range(len(known)):
+        for column in range(len(unknown)):
             if missing[rows[i], column]:
-                for j in range(3):
-                    known[column, j] -= sums[i, j]
-    return known
+                for j in range(4):
+                    unknown[column, j] += sums[i, j]
+    return NodeSums(features, dense[features], by_bin, unknown)
+
+
+@njit(nogil=True, cache=True)
+def _without(node: NodeSums, part: NodeSums, dense: npt.NDArray[np.float64]) -> NodeSums:
+    """What is left of a node when a part of it leaves. dense: the part's features."""
+    return NodeSums(
+        node.features,
+        node.by_feature - dense[node.features],
+        node.by_bin - part.by_bin,
+        node.unknown - part.unknown,
+    )
+
+
+@njit(nogil=True, cache=True)
+def _with_enough_rows(node: NodeSums, min_rows: int) -> NodeSums:
+    """Without the features that neither this node nor one below it can test."""
+    enough = node.by_feature[:, 2] >= min_rows
+    return NodeSums(node.features[enough], node.by_feature[enough], node.by_bin, node.unknown)
 
 
 @njit(nogil=True, cache=True)
 def _best_known_categorical(
     known: npt.NDArray[np.float64],
-    features: npt.NDArray[np.int32],
-    dense: npt.NDArray[np.float64],
+    node: NodeSums,
     column_of: npt.NDArray[np.int32],
     rule: SplitRule,
     seed: np.uint64,
@@ -66,11 +103,12 @@ def _best_known_categorical(
 ) -> Split:
     """As `best_categorical`, each feature among the rows that know its column.
 
-    known: (n_columns + n_numeric, 4). features: rising. dense: (n_features, 4).
+    known: (n_columns + n_numeric, 4), of the rows that know a column.
     """
-    for feature in features:
+    for i in range(len(node.features)):
+        feature = node.features[i]
         column = column_of[feature]
-        right_g, right_h, right_n = dense[feature, 0], dense[feature, 1], dense[feature, 2]
+        right_g, right_h, right_n = node.by_feature[i, :3]
         if right_n < rule.min_rows or known[column, 2] - right_n < rule.min_rows:
             continue
         g = known[column, 0] * rule.inverse_g
@@ -85,12 +123,12 @@ def _best_known_categorical(
 
 
 @njit(nogil=True, cache=True)
-def _contexts_in(data: TreeInput, member: npt.NDArray[np.bool_], row: int) -> int:
-    """How many of a row's contexts a node has."""
-    lag = data.lags[row]
-    n = 0
-    for c in range(data.context_first[lag], data.context_first[lag + 1]):
-        n += member[c]
+def _contexts_in(data: TreeInput, member: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """How many contexts a node has of a row with so many previous labels. shape: (order + 1,)"""
+    n = np.zeros(len(data.context_first) - 1, np.int64)
+    for lag in range(len(n)):
+        for c in range(data.context_first[lag], data.context_first[lag + 1]):
+            n[lag] += member[c]
     return n
 
 
@@ -114,9 +152,10 @@ def _context_sums(
 ) -> npt.NDArray[np.float64]:
     """The node's sums for each context. shape: (n_contexts, 4)"""
     total = np.zeros((len(member), 4))
+    n_contexts = _contexts_in(data, member)
     for i in range(len(rows)):
         row = rows[i]
-        n = np.rint(sums[i, 2] / _contexts_in(data, member, row) / COUNT_STEP) * COUNT_STEP
+        n = np.rint(sums[i, 2] / n_contexts[data.lags[row]] / COUNT_STEP) * COUNT_STEP
         first = data.context_first[data.lags[row]]
         for c in range(data.context_first[data.lags[row] + 1] - first):
             if member[first + c]:
@@ -148,6 +187,7 @@ def _split_by_context(
     right: npt.NDArray[np.float64],
 ) -> None:
     """The sums of the pairs that go right, for each row. right: (n, 4)"""
+    n_contexts = _contexts_in(data, member)
     for i in range(len(rows)):
         row = rows[i]
         first = data.context_first[data.lags[row]]
@@ -158,7 +198,7 @@ def _split_by_context(
                 right[i, 0] += g
                 right[i, 1] += h
                 n += 1
-        share = n / _contexts_in(data, member, row)
+        share = n / n_contexts[data.lags[row]]
         right[i, 2] = np.rint(sums[i, 2] * share / COUNT_STEP) * COUNT_STEP
         _keep_whole(sums[i], right[i])
 
@@ -244,7 +284,9 @@ def grow_incomplete_tree(
 
     dense = np.zeros((data.n_features, 4))
     touched = np.empty(data.n_features + 1, np.int32)
-    bins = np.zeros((n_numeric, N_BINS, 4))
+    root = _sum_up(data, missing, entries.rows, entries.sums, dense, touched)
+    node_sums = [root for _ in range(n_nodes)]
+    dense[root.features] = 0.0
     n_used = 1
     n_leaves = 1
     new = 0  # the nodes from here on have not been looked at
@@ -255,28 +297,24 @@ def grow_incomplete_tree(
             if totals[node, 2] < 2 * limits.min_rows:
                 continue
             node_seed = mix(seed, np.uint64(node))
-            rows, sums = rows_of[node], sums_of[node]
-            at = np.arange(len(rows)).astype(np.int32)
-            known = _known_totals(totals[node], missing, rows, sums)
-            dense[:] = 0.0
-            n_touched = add_categorical(data.codes, rows, at, sums, data.n_features, dense, touched)
-            features = np.sort(touched[:n_touched])
+            here = node_sums[node]
+            known = totals[node] - here.unknown
             best = _best_known_categorical(
-                known, features, dense, data.column_of, rule, node_seed, splits[node]
+                known, here, data.column_of, rule, node_seed, splits[node]
             )
-            if n_numeric:
-                bins[:] = 0.0
-                add_numeric(data.numeric, rows, at, sums, bins)
-                bins[:, MISSING_BIN] = 0.0
             for d in range(n_numeric):
                 column = data.n_columns + d
-                found = best_numeric(known[column], bins[d : d + 1], column, rule, node_seed, best)
+                found = best_numeric(
+                    known[column], here.by_bin[d : d + 1], column, rule, node_seed, best
+                )
                 if found.gain > best.gain:
                     best = Split(found.gain, NUMERIC, d, found.threshold, found.g, found.h, found.n)
             if order:
                 best = best_context(
                     totals[node],
-                    _context_sums(data, entries, member[node], rows, sums, weight_of[node]),
+                    _context_sums(
+                        data, entries, member[node], rows_of[node], sums_of[node], weight_of[node]
+                    ),
                     member[node],
                     data.context_labels,
                     data.n_labels,
@@ -344,6 +382,16 @@ def grow_incomplete_tree(
         rows_of[parent] = rows[:0]
         sums_of[parent] = sums[:0]
         weight_of[parent] = weight[:0]
+        if n_leaves == limits.leaves:
+            break
+        # The child of fewer rows is summed up; the other one is what that leaves of the parent.
+        small, big = (left, right) if len(rows_of[left]) < len(rows_of[right]) else (right, left)
+        part = _sum_up(data, missing, rows_of[small], sums_of[small], dense, touched)
+        rest = _without(node_sums[parent], part, dense)
+        dense[part.features] = 0.0
+        node_sums[small] = _with_enough_rows(part, limits.min_rows)
+        node_sums[big] = _with_enough_rows(rest, limits.min_rows)
+        node_sums[parent] = root
 
     for node in range(n_used):
         curvature = totals[node, 1] * rule.inverse_h + limits.penalty

@@ -8,7 +8,12 @@ from spacy.util import registry
 
 from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.extractor import Extractor
-from spacy_treecrf.features.settings import checked_lengths, checked_window, refused
+from spacy_treecrf.features.settings import (
+    checked_groups,
+    checked_lengths,
+    checked_window,
+    refused,
+)
 from spacy_treecrf.features.source import Reading, Source, Window
 
 CLASSES = {"L": "letter", "M": "mark", "N": "digit", "P": "punct", "S": "symbol", "Z": "space"}
@@ -24,6 +29,8 @@ def create_character_features(
     ngram_window: list[int] = [-3, -2, -1, 0, 1, 2, 3],  # noqa: B006
     lower: bool = True,
     outside_is_missing: bool = False,
+    groups: dict[str, list[str]] = {},  # noqa: B006
+    group_window: list[int] = list(range(-6, 7)),  # noqa: B006
 ) -> Extractor:
     """Features for the tokens of `spacy_treecrf.CharacterTokenizer.v1`.
 
@@ -34,6 +41,9 @@ def create_character_features(
     lower: See characters in lower case; their class tells upper case.
     outside_is_missing: At offsets where the sequence has no character, values are missing: setting
         "missing" of the model tells what becomes of them.
+    groups: Characters that are alike, of each grouping a list: {"charge": ["kr", "de"]} sees where
+        a "k" or an "r" is, and where a "d" or an "e". One test of a tree then asks for them all.
+    group_window: Offsets at which groups are seen.
     """
     if not isinstance(outside_is_missing, bool):
         raise refused("outside_is_missing", outside_is_missing, "true or false")
@@ -43,6 +53,11 @@ def create_character_features(
             checked_window("class_window", class_window, True),
             lower,
         )
+    ]
+    seen_at = checked_window("group_window", group_window)
+    sources += [
+        GroupSource(name, members, seen_at, lower)
+        for name, members in checked_groups("groups", groups).items()
     ]
     around = checked_window("ngram_window", ngram_window)
     for n in checked_lengths("ngrams", ngrams, 2, 16):
@@ -81,6 +96,29 @@ class CharacterSource(Source):
                 "upper": ["True" if text.isupper() else None for text in texts],
             }
         )
+
+
+class GroupSource(Source):
+    """The group that a token's character belongs to; absent if it is in none."""
+
+    attrs = (ORTH,)
+
+    def __init__(self, name: str, members: list[str], window: Window, lower: bool) -> None:
+        self.name = self.column = f"group.{name}"
+        self.window = window
+        self.lower = lower
+        self.group_of = {character: group for group in members for character in group}
+
+    def window_of(self, column: str) -> Window | None:
+        return self.window if column == self.column else None
+
+    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        return batch.array(ORTH)
+
+    def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
+        texts = batch.strings(batch.array(ORTH)[positions])
+        seen = [text.lower() if self.lower else text for text in texts]
+        return Reading({self.column: [self.group_of.get(text) for text in seen]})
 
 
 class NgramSource(Source):

@@ -74,6 +74,24 @@ def checked_patterns(setting: str, patterns: Any) -> dict[str, re.Pattern[str]]:
     return compiled
 
 
+def checked_groups(setting: str, groups: Any) -> dict[str, list[str]]:
+    """Of each grouping its groups, as strings of their characters."""
+    expected = 'names with groups of characters, each in one of them: {"charge": ["kr", "de"]}'
+    if not isinstance(groups, dict):
+        raise refused(setting, groups, expected)
+    checked: dict[str, list[str]] = {}
+    for name, members in _named(setting, groups):
+        if not isinstance(members, list | tuple) or not members:
+            raise refused(f"{setting}.{name}", members, expected)
+        if not all(isinstance(group, str) and group for group in members):
+            raise refused(f"{setting}.{name}", members, expected)
+        characters = "".join(members)
+        if len(set(characters)) < len(characters):
+            raise refused(f"{setting}.{name}", members, expected)
+        checked[name] = list(members)
+    return checked
+
+
 def checked_gazetteers(setting: str, lists: Any) -> dict[str, list[str] | Path]:
     expected = 'names with phrases, {"city": ["New York", ...]}, or with the path of a text file'
     if not isinstance(lists, dict):

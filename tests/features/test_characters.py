@@ -98,3 +98,28 @@ def test_defaults_encode_text() -> None:
     assert codes.shape == (11, len(columns.slot_keys))
     assert (codes >= -1).all()
     assert np.count_nonzero(codes >= 0) > 11 * 13
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_groups_of_characters(lower: bool) -> None:
+    groups = {"charge": ["kr", "de"], "small": ["ag"]}
+    features = create_character_features(
+        [0], [], [], [0], lower, groups=groups, group_window=[-1, 0]
+    )
+    columns, codes, _ = numbers(features, [tokenize("Rga")])
+    found = [
+        {name for name in names if name.startswith("group") and "<edge>" not in name}
+        for names in decoded(codes, columns)
+    ]
+    assert found == [
+        {"group.charge[0]=kr"} if lower else set(),
+        {"group.small[0]=ag", *(["group.charge[-1]=kr"] if lower else [])},
+        {"group.small[0]=ag", "group.small[-1]=ag"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "groups", [["kr"], {"a": "kr"}, {"a": ["kr", "rd"]}, {"a": [""]}, {"a": []}]
+)
+def test_bad_groups_are_refused(groups: Any) -> None:
+    assert_refused(lambda: create_character_features(groups=groups), "'groups", "charge")

@@ -62,7 +62,7 @@ def test_tuning_takes_the_published_grid_through_the_search_of_tune(
     assert found.settings["penalty"] in (0, 20)
     assert found.rounds in (10, 20, 30)
     assert 60 < found.held_out < 90
-    (journal,) = tmp_path.rglob("shrinkage.jsonl")
+    (journal,) = tmp_path.rglob("shrinkage-*.jsonl")
     assert len(journal.read_text(encoding="utf-8").splitlines()) == 1 + 2 * 2
     model = found.estimator()
     assert (model.step, model.family, model.rounds) == ("gradient", "joint", found.rounds)
