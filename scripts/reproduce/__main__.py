@@ -14,9 +14,10 @@ import spacy_treecrf
 from scripts.reproduce.report import Report, document, load, store
 from spacy_treecrf.cli.common import reports_errors, say
 
-# name of an experiment: its module, which has a function run(quick, folder), in the order of the page
+# name of an experiment: its module, with a function run(quick, folder), in the order of the page
 EXPERIMENTS = {
     "hao-5.4": "future",
+    "secoc": "secoc",
 }
 
 

@@ -96,7 +96,9 @@ def store(report: Report, path: Path) -> None:
 def load(path: Path) -> Report:
     stored: dict[str, Any] = srsly.read_json(path)
     parts = {"tables": Table, "comparisons": Comparison, "pictures": Picture}
-    return Report(**stored | {name: [kind(**x) for x in stored[name]] for name, kind in parts.items()})
+    return Report(
+        **stored | {name: [kind(**x) for x in stored[name]] for name, kind in parts.items()}
+    )
 
 
 def document(reports: dict[str, Report], folder: str) -> str:

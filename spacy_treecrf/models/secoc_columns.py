@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine import chain as chains
-from spacy_treecrf.engine.bits import bit_probabilities, boosted_bit, perceptron_bit, with_cascade
+from spacy_treecrf.engine.bits import (
+    bit_probabilities,
+    boosted_bit,
+    mean_bit,
+    perceptron_bit,
+    with_cascade,
+)
 from spacy_treecrf.engine.boosting import Callback, RoundInfo, predict_labels
 from spacy_treecrf.engine.cascade import WINDOW, cascade_columns
 from spacy_treecrf.engine.chain_fitting import fit_label_chain
@@ -48,8 +54,8 @@ class Fold:
 class ColumnsTrainer(Trainer):
     """A round learns one column.
 
-    What later columns and the chain over labels see of a column are its predictions for sequences
-    that it did not learn from (cross-fitted), or those of the training data itself ("training").
+    What later columns and the chain over labels see of a column are predictions for sequences that
+    were not learned from (cross-fitted), or those for the training data itself ("training").
     """
 
     def __init__(
@@ -144,19 +150,19 @@ class ColumnsTrainer(Trainer):
         return folds
 
     def _learn(self, columns: Sequence[int]) -> list[tuple[int, Potentials]]:
-        """Columns that do not see each other; what they predict is noted in `_seen`."""
-        tasks: list[tuple[int, Fold | None]] = [
-            (j, fold) for j in columns for fold in (None, *self._folds)
-        ]
-        bits: list[tuple[int, Potentials]] = []
+        """Columns that do not see each other; what they predict is noted in `_seen`.
+
+        A cross-fitted column is the mean of what its folds have learned. One that is learned from
+        all rows instead would tell later columns other things than those they have learned from.
+        """
+        folds: list[Fold | None] = [*self._folds] or [None]
+        tasks = [(j, fold) for j in columns for fold in folds]
+        learned: dict[int, list[Potentials]] = {j: [] for j in columns}
         found = self._workers.map(self._learn_one, tasks)
         for (j, fold), (bit, seen) in zip(tasks, found, strict=True):
-            if fold is None:
-                bits.append((j, bit))
-            if fold is not None or not self._folds:
-                rows = slice(None) if fold is None else fold.held_rows
-                self._seen[rows, j] = seen
-        return bits
+            learned[j].append(bit)
+            self._seen[slice(None) if fold is None else fold.held_rows, j] = seen
+        return [(j, mean_bit(bits)) for j, bits in learned.items()]
 
     def _learn_one(self, task: tuple[int, Fold | None]) -> tuple[Potentials, Floats]:
         """A column, learned from all rows or from those outside a fold, and what it predicts."""
