@@ -46,9 +46,10 @@ def test_tables_show_means_over_seeds_and_the_best_method_first() -> None:
         point(IID, 60, seed=1),
         point(DIRECT, 73, OURS, 1),
     ]
-    shorter = Point("data", IID, 8, 0, np.zeros(100, bool), None, PAPER)
+    shorter = Point("data", IID, 8, 0, np.zeros(100, bool), 1.0, PAPER)
+    untimed = Point("data", IID, 20, 0, np.zeros(100, bool), None, PAPER)
     other = point(IID, 99, data="other data")
-    table = Summary("data", [shorter, *some, other]).table()
+    table = Summary("data", [*some, shorter, untimed, other]).table()
     assert table.rows == [
         [DIRECT, "", "72.00", "71.0, 73.0", "1.5", OURS],
         [IID, "10", "55.00", "50.0, 60.0", "1.5", PAPER],
@@ -75,10 +76,11 @@ def summaries(cascade: int, crossed: int) -> list[Summary]:
 def test_orderings_of_the_paper_are_checked() -> None:
     found = list(orderings(*summaries(cascade=90, crossed=95)))
     reached = [c.reached for c in found]
-    assert reached == [True] * 7 + [False]  # the gap to 45 % is wider than that to 60 %
+    # gaps of cascades are wider at window 7 here, and nothing is equal in "both"
+    assert reached == [True] * 7 + [False] * 3
     assert found[1].ours == 30.0
     worse = list(orderings(*summaries(cascade=42, crossed=95)))
-    assert [c.reached for c in worse] == [True, False, True, False, True, False, True, False]
+    assert [c.reached for c in worse] == [True, False] * 4 + [False, False]
 
 
 def test_our_variants_are_held_against_the_best_published_one() -> None:
@@ -112,8 +114,8 @@ def test_pictures_are_drawn_without_warnings(tmp_path: Path, method: str) -> Non
 def test_accuracies_over_the_length_are_of_first_columns() -> None:
     records = Synthetic(n_labels=6, n_observations=6, k_o=2, p_o=0.9).sample(60)
     data = labelled_items(records, "tag", 1)
-    task = Task("tiny", 0, data, data, (4, 8), 3)
-    points = list(published(task, BoostedCRF(rounds=3)))
+    task = Task("tiny", 0, data, data, (4, 8), BoostedCRF(rounds=3))
+    points = list(published(task, task.base))
     assert len(points) == 5 * 2
     assert {p.bits for p in points} == {4, 8}
     assert all((p.cpu_seconds is None) == (p.bits == 4) for p in points)

@@ -26,6 +26,7 @@ from scripts.reproduce.secoc_points import (
     JOINT,
     OURS,
     PAPER,
+    QUICK_ROUNDS,
     ROUNDS,
     Point,
     compared,
@@ -43,6 +44,7 @@ MANY_LABELS, QUICK_LABELS = 300, 60
 TIMES_FASTER = 5.0
 WITHIN = 1.0  # points that output codes may lose to the chain over labels
 ALPHA = 0.05
+NOISE = 1.0  # points that two variants may differ by and still be called equal
 CASCADES = [f"c-SECOC({h})" for h in HISTORIES]
 WINDOW_1, WINDOW_7, TRANSITION, BOTH = DATA
 
@@ -63,7 +65,7 @@ def run(quick: bool, folder: Path) -> Report:
         [*(summary.table() for summary in summaries), table_of_many(many)],
         [*orderings(*summaries), *targets(summaries), *speed(many)],
         [Picture(draw(first, name, folder), f"{name}, seed {SEEDS[0]}") for name in DATA],
-        [*remarks(quick), *equal_within_noise(summaries[-1])],
+        list(remarks(quick)),
     )
 
 
@@ -75,12 +77,14 @@ class Summary:
     points: list[Point]
 
     def of(self, method: str) -> list[Point]:
-        """The points of a method whose training was timed: its longest codes."""
-        return [
-            p
-            for p in self.points
-            if (p.data, p.method) == (self.name, method) and p.cpu_seconds is not None
-        ][-len({p.seed for p in self.points}) :]
+        """For each seed the point of a method with its longest code."""
+        found: dict[int, Point] = {}
+        for point in self.points:
+            if (point.data, point.method) == (self.name, method) and point.cpu_seconds is not None:
+                other = found.get(point.seed)
+                if other is None or (point.bits or 0) > (other.bits or 0):
+                    found[point.seed] = point
+        return list(found.values())
 
     def accuracy(self, method: str) -> float:
         return float(np.mean([point.accuracy for point in self.of(method)]))
@@ -108,6 +112,7 @@ class Summary:
 
     def p_of(self, a: str, b: str) -> float:
         """Of McNemar's test on the test positions of all seeds."""
+        # shape: (n_positions,)
         of_a, of_b = (np.concatenate([p.right for p in self.of(name)]) for name in (a, b))
         return mcnemar(int(np.sum(of_a & ~of_b)), int(np.sum(of_b & ~of_a))).p_exact
 
@@ -135,20 +140,15 @@ def orderings(
             round(gaps[one.name][i], 2),
             lower_is_better=True,
         )
-
-
-def equal_within_noise(both: Summary) -> Iterator[str]:
-    """The paper's statement on data where observations tell all."""
-    names = (IID, INDEPENDENT, both.best(CASCADES))
-    shown = ", ".join(f"{name} {both.accuracy(name):.2f} %" for name in names)
-    tests = [
-        f"{a} and {b}: p = {both.p_of(a, b):.2g}"
-        for a, b in ((names[0], names[1]), (names[1], names[2]))
-    ]
-    yield (
-        f"{both.name}: the paper has all variants equal. Ours: {shown}; "
-        f"McNemar's test of {'; '.join(tests)}."
-    )
+    for high, low in ((INDEPENDENT, IID), (both.best(CASCADES), INDEPENDENT)):
+        yield Comparison(
+            f"{both.name}: points between {high} and {low} (paper: equal, here up to {NOISE:g})",
+            round(abs(both.accuracy(high) - both.accuracy(low)), 2),
+            NOISE,
+            f"McNemar's p = {both.p_of(high, low):.2g}; our chains of bits gain something from "
+            "transitions even where the observations tell much",
+            lower_is_better=True,
+        )
 
 
 def targets(summaries: list[Summary]) -> Iterator[Comparison]:
@@ -231,13 +231,14 @@ def speed(many: list[Many]) -> Iterator[Comparison]:
 
 
 def remarks(quick: bool) -> Iterator[str]:
+    rounds = QUICK_ROUNDS if quick else ROUNDS
     yield (
-        f"Each bit of the columns learned one by one has {4 if quick else ROUNDS} rounds; "
-        f"{DEFAULT} and {DIRECT} have their defaults. Methods of the paper are decoded by the L1 "
-        "distance; cross-fitting and joint decoding are ours. Accuracies are of test positions, "
-        "means over seeds (which also draw the splits and the synthetic models); perceptrons, "
-        "beams and the lengths of joint training have one seed. CPU seconds are of training, on "
-        "all cores; those of cross-fitted columns include the chain of joint decoding."
+        f"A bit that is learned on its own has {rounds} rounds; {DEFAULT} and {DIRECT} have their "
+        "defaults. Methods of the paper are decoded by the L1 distance; cross-fitting and joint "
+        "decoding are ours. Accuracies are of test positions, means over seeds, which draw the "
+        "splits and the synthetic models; beams and the lengths of joint training have one seed. "
+        "CPU seconds are of training; those of cross-fitted columns include the chain of joint "
+        "decoding."
     )
     yield (
         "The paper shows curves without figures, so that only their orderings can be compared. "
