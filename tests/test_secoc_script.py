@@ -114,7 +114,7 @@ def test_pictures_are_drawn_without_warnings(tmp_path: Path, method: str) -> Non
 def test_accuracies_over_the_length_are_of_first_columns() -> None:
     records = Synthetic(n_labels=6, n_observations=6, k_o=2, p_o=0.9).sample(60)
     data = labelled_items(records, "tag", 1)
-    task = Task("tiny", 0, data, data, (4, 8), BoostedCRF(rounds=3))
+    task = Task("tiny", 0, data, data, (4, 8), BoostedCRF(rounds=3), 1)
     points = list(published(task, task.base))
     assert len(points) == 5 * 2
     assert {p.bits for p in points} == {4, 8}
