@@ -24,6 +24,7 @@ EXPERIMENTS = {
     "hao-5.3": ("future", "run_starts"),
     "hao-5.4": ("future", "run_bits"),
     "hao-5.5": ("future", "run_stress"),
+    "secoc-figures": ("secoc", "run"),
     "kersting-2": ("conjugate", "run_salesman"),
     "kersting-3": ("conjugate", "run_protein"),
     "chen-1": ("chen_ner", "run"),

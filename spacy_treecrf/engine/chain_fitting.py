@@ -7,7 +7,7 @@ of label v after u at t is scale * scores[t, v] + bias[v] + trans[u, v], by L-BF
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,9 @@ Floats = npt.NDArray[np.float32]
 Vector = npt.NDArray[np.float64]
 
 MEMORY = 8  # pairs of steps and gradients that L-BFGS remembers
-MAX_STEPS = 30
+MAX_STEPS = 60
 MAX_HALVINGS = 20
-LEAST_RISE = 5e-4  # of the objective per row: a step that rises less is the last
+LEAST_RISE = 2e-5  # of the objective per row: a step that rises less is the last
 MAX_LOG_SCALE = 8.0
 SMOOTHING = 0.1  # added to each count of the first guess
 
@@ -75,42 +75,52 @@ def fit_label_chain(
     n_labels = scores.shape[1]
     annotated = Annotated(data, n_labels, order, False)
     chain = start if start is not None and start.order == order else _guess(annotated, order)
-    n_edges = (n_labels + 1) * n_labels if order else 0
-    n_bias = n_labels if order else 0
+    unit = _units(annotated, order, ridge)
 
     def unpack(x: Vector) -> LabelChain:
-        bias = np.zeros(n_labels, np.float32)
-        edges = np.zeros((n_labels + 1, n_labels), np.float32)
-        if order:
-            bias = x[1 : 1 + n_bias].astype(np.float32)
-            edges = x[1 + n_bias :].reshape(n_labels + 1, n_labels).astype(np.float32)
-        scale = float(np.exp(np.clip(x[0], -MAX_LOG_SCALE, MAX_LOG_SCALE)))
+        scale = float(np.exp(np.clip(x[0] / unit[0], -MAX_LOG_SCALE, MAX_LOG_SCALE)))
+        if not order:
+            return replace(LabelChain.plain(n_labels), scale=scale)
+        weights = (x / unit).astype(np.float32)[1:]
+        bias, edges = weights[:n_labels], weights[n_labels:].reshape(-1, n_labels)
         return LabelChain(order, scale, bias, edges)
 
     def objective(x: Vector) -> tuple[float, Vector]:
         """Value and gradient, per row."""
         now = unpack(x)
-        nodes = now.scores(scores)
         residuals = compute_residuals(
-            annotated, nodes[:, None, :], now.chain(masks, beam), None, workers
+            annotated, now.scores(scores)[:, None, :], now.chain(masks, beam), None, workers
         )
         g = residuals.g[:, :, 0]  # shape: (n_labels, n_rows)
-        gradient = np.empty_like(x)
-        gradient[0] = now.scale * float(np.einsum("kn,nk->", g, scores, dtype=np.float64))
         value = residuals.log_likelihood
+        gradient = np.zeros(len(x))
+        gradient[0] = now.scale * float(np.einsum("kn,nk->", g, scores, dtype=np.float64))
         if order:
-            gradient[1 : 1 + n_bias] = g.sum(axis=1, dtype=np.float64)
-            gradient[1 + n_bias :] = residuals.edge_g.ravel()
-            gradient[1:] -= ridge * x[1:]
-            value -= 0.5 * ridge * float(np.sum(x[1:] ** 2))
-        return value / data.n_rows, gradient / data.n_rows
+            weights = x[1:] / unit[1:]
+            by_bias = g.sum(axis=1, dtype=np.float64)
+            gradient[1:] = np.concatenate([by_bias, residuals.edge_g.ravel()]) - ridge * weights
+            value -= 0.5 * ridge * float(np.sum(weights**2))
+        return value / data.n_rows, gradient / unit / data.n_rows
 
-    x = np.zeros(1 + n_bias + n_edges)
-    x[0] = np.log(chain.scale)
+    first = [np.log([chain.scale])]
     if order:
-        x[1 : 1 + n_bias] = chain.bias
-        x[1 + n_bias :] = chain.edges.ravel()
-    return unpack(maximise(objective, x))
+        first += [chain.bias.astype(np.float64), chain.edges.ravel().astype(np.float64)]
+    return unpack(maximise(objective, unit * np.concatenate(first)))
+
+
+def _units(annotated: Annotated, order: int, ridge: float) -> Vector:
+    """What L-BFGS multiplies log scale, biases and edges by, so that all are about as curved.
+
+    The curvature of a weight is bounded by a quarter of its count, and frequent transitions have
+    thousands of times the count of rare ones: without this the fit takes five times the steps.
+    """
+    labels = annotated.data.labels
+    curvature = [np.ones(1)]
+    if order:
+        counts = np.bincount(labels[labels != UNKNOWN_LABEL], minlength=annotated.n_labels)
+        both = np.concatenate([counts, annotated.edge_counts.ravel()])
+        curvature.append((both + max(ridge, 1.0)) / annotated.data.n_rows)
+    return np.sqrt(np.concatenate(curvature))
 
 
 def _guess(annotated: Annotated, order: int) -> LabelChain:

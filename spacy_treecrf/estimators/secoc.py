@@ -41,7 +41,8 @@ class SECOCCRF(SequenceEstimator):
         to be true.
     decoding: "joint", a chain over labels with learned transitions; or the published "l1" (distance
         of bit probabilities and code word), "hamming" and "likelihood", each position on its own.
-    folds: of cross-fitting; it also serves joint decoding of columns learned one by one.
+    folds: of cross-fitting, which also serves joint decoding of columns learned one by one. A
+        column is then the mean of so many models, each learned from all folds but one.
     beam: labels at each position that training and prediction follow; None: all; "auto": all in
         prediction, and 16 in training from 200 labels on.
     constraints, predictor: as of `BoostedCRF`. threads: 0 means all cores; the result is the same.
@@ -59,7 +60,7 @@ class SECOCCRF(SequenceEstimator):
         training: str = "auto",
         cascade: str = "cross_fitted",
         decoding: str = "joint",
-        folds: int = 3,
+        folds: int = 5,
         beam: int | str | None = "auto",
         constraints: str = "none",
         predictor: str = "viterbi",

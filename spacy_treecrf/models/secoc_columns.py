@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine import chain as chains
-from spacy_treecrf.engine.bits import bit_probabilities, boosted_bit, perceptron_bit, with_cascade
+from spacy_treecrf.engine.bits import (
+    bit_probabilities,
+    boosted_bit,
+    mean_bit,
+    perceptron_bit,
+    with_cascade,
+)
 from spacy_treecrf.engine.boosting import Callback, RoundInfo, predict_labels
 from spacy_treecrf.engine.cascade import WINDOW, cascade_columns
 from spacy_treecrf.engine.chain_fitting import fit_label_chain
@@ -37,19 +43,22 @@ _ALONE = Workers(1)
 
 @dataclass(frozen=True)
 class Fold:
-    """A part of the training data that one set of models does not see."""
+    """What one set of models learns from, and what they predict for later columns and the chain.
 
-    rest: Sequences
-    rest_rows: npt.NDArray[np.int64]  # in the training data
-    held: Sequences
-    held_rows: npt.NDArray[np.int64]
+    The two have no row in common if columns are cross-fitted; else both are all of the data.
+    """
+
+    learned: Sequences
+    learned_rows: npt.NDArray[np.int64]  # in the training data
+    predicted: Sequences
+    predicted_rows: npt.NDArray[np.int64]
 
 
 class ColumnsTrainer(Trainer):
     """A round learns one column.
 
-    What later columns and the chain over labels see of a column are its predictions for sequences
-    that it did not learn from (cross-fitted), or those of the training data itself ("training").
+    What later columns and the chain over labels see of a column are predictions for sequences that
+    were not learned from (cross-fitted), or those for the training data itself ("training").
     """
 
     def __init__(
@@ -70,7 +79,8 @@ class ColumnsTrainer(Trainer):
         self._model = model
         self._workers = workers
         self._held_out = held_out
-        self._folds = self._cut() if self._crosses else []
+        every = np.arange(data.n_rows)
+        self._folds = self._cut() if self._crosses else [Fold(data, every, data, every)]
         # P(bit = 1) as later columns and the chain see it; of columns learned elsewhere, plain
         self._seen = np.zeros((data.n_rows, model.n_bits), np.float32)
         self._seen[:, : model.rounds] = model.bit_probabilities(data, workers)
@@ -136,41 +146,42 @@ class ColumnsTrainer(Trainer):
             np.arange(data.n_sequences) % n
         )
         of_row = np.repeat(fold_of, np.diff(data.offsets))
-        folds = []
-        for f in range(n):
-            rest = data.subset(np.flatnonzero(fold_of != f))
-            held = data.subset(np.flatnonzero(fold_of == f))
-            folds.append(Fold(rest, np.flatnonzero(of_row != f), held, np.flatnonzero(of_row == f)))
-        return folds
+        return [
+            Fold(
+                data.subset(np.flatnonzero(fold_of != f)),
+                np.flatnonzero(of_row != f),
+                data.subset(np.flatnonzero(fold_of == f)),
+                np.flatnonzero(of_row == f),
+            )
+            for f in range(n)
+        ]
 
     def _learn(self, columns: Sequence[int]) -> list[tuple[int, Potentials]]:
-        """Columns that do not see each other; what they predict is noted in `_seen`."""
-        tasks: list[tuple[int, Fold | None]] = [
-            (j, fold) for j in columns for fold in (None, *self._folds)
-        ]
-        bits: list[tuple[int, Potentials]] = []
+        """Columns that do not see each other; what they predict is noted in `_seen`.
+
+        A cross-fitted column is the mean of what its folds have learned. One that is learned from
+        all rows instead would tell later columns other things than those they have learned from.
+        """
+        tasks = [(j, fold) for j in columns for fold in self._folds]
+        learned: dict[int, list[Potentials]] = {j: [] for j in columns}
         found = self._workers.map(self._learn_one, tasks)
         for (j, fold), (bit, seen) in zip(tasks, found, strict=True):
-            if fold is None:
-                bits.append((j, bit))
-            if fold is not None or not self._folds:
-                rows = slice(None) if fold is None else fold.held_rows
-                self._seen[rows, j] = seen
-        return bits
+            learned[j].append(bit)
+            self._seen[fold.predicted_rows, j] = seen
+        return [(j, mean_bit(bits)) for j, bits in learned.items()]
 
-    def _learn_one(self, task: tuple[int, Fold | None]) -> tuple[Potentials, Floats]:
-        """A column, learned from all rows or from those outside a fold, and what it predicts."""
+    def _learn_one(self, task: tuple[int, Fold]) -> tuple[Potentials, Floats]:
+        """A column of a fold, and P(bit = 1) in the rows that it predicts."""
         j, fold = task
         model = self._model
         settings, base = model.settings, model.settings.base
-        data = self.data if fold is None else fold.rest
-        others = self.data if fold is None else fold.held
+        data, others = fold.learned, fold.predicted
         n_history = settings.n_history(j)
         columns = with_cascade(model.columns, n_history)
         if n_history:
             cascade = cascade_columns(self._seen[:, j - n_history : j], self.data.offsets)
-            data = _widened(data, cascade if fold is None else cascade[fold.rest_rows])
-            others = _widened(others, cascade if fold is None else cascade[fold.held_rows])
+            data = _widened(data, cascade[fold.learned_rows])
+            others = _widened(others, cascade[fold.predicted_rows])
         bits = model.code[np.maximum(data.labels, 0), j].astype(np.int32)
         bits[data.labels == UNKNOWN_LABEL] = UNKNOWN_LABEL
         data = replace(data, labels=bits)

@@ -67,7 +67,7 @@ class SECOCSettings:
     history: int | str = 0
     cascade: str = "cross_fitted"
     decoding: str = "joint"
-    folds: int = 3
+    folds: int = 5
     beam: int | str | None = AUTO
     constraints: str = "none"
     predictor: str = "viterbi"

@@ -132,7 +132,7 @@ def secoc(
     training: str = "auto",
     cascade: str = "cross_fitted",
     decoding: str = "joint",
-    folds: int = 3,
+    folds: int = 5,
     beam: int | str | None = "auto",
     constraints: str | None = None,
     predictor: str = "viterbi",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spacy_treecrf.engine import chain_fitting
 from spacy_treecrf.engine.chain_fitting import LabelChain, fit_label_chain, maximise
 from spacy_treecrf.engine.constraints import constrain
 from spacy_treecrf.engine.decoding import viterbi
@@ -92,3 +93,29 @@ def test_constraints_hold_in_the_fitted_chain() -> None:
     found = fit_label_chain(scores, data, (start, trans, end), 1, 1.0, Workers(1))
     assert found.chain((start, trans, end)).trans[0, 2] == -np.inf
     assert np.isfinite(found.edges).all()
+
+
+def test_rare_and_frequent_labels_are_fitted_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curvatures of their weights differ a thousandfold; few steps come near the optimum."""
+    rng = np.random.default_rng(5)
+    n_labels, n, length = 30, 200, 8
+    share = 1.0 / np.arange(1, n_labels + 1) ** 1.5
+    labels = rng.choice(n_labels, size=n * length, p=share / share.sum())
+    labels[1::2] = (labels[::2] * 7 + 1) % n_labels  # every second one follows from the one before
+    data = sequences_of(np.arange(n + 1) * length, labels)
+    scores = rng.normal(size=(data.n_rows, n_labels)).astype(np.float32)
+    scores[np.arange(data.n_rows), labels] += 2.0
+    masks = constrain("none", [str(y) for y in range(n_labels)], order=1)
+
+    def likelihood() -> float:
+        found = fit_label_chain(scores, data, masks, 1, 1.0, Workers(1))
+        annotated = Annotated(data, n_labels, 1, False)
+        nodes = found.scores(scores)[:, None, :]
+        residuals = compute_residuals(annotated, nodes, found.chain(masks), None, Workers(1))
+        size = float(np.sum(found.edges.astype(float) ** 2) + np.sum(found.bias.astype(float) ** 2))
+        return (residuals.log_likelihood - 0.5 * size) / data.n_rows
+
+    usual = likelihood()
+    monkeypatch.setattr(chain_fitting, "LEAST_RISE", 1e-9)
+    monkeypatch.setattr(chain_fitting, "MAX_STEPS", 1000)
+    assert usual > likelihood() - 1e-3

@@ -1,0 +1,57 @@
+"""The pictures of output codes: accuracy over the length of code words, and over CPU seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scripts.reproduce.secoc_points import PAPER, Point
+from spacy_treecrf.evaluation.plots import require_matplotlib
+
+
+def draw(points: Sequence[Point], name: str, folder: Path) -> str:
+    """Draw one data set; the name of the file."""
+    here = [point for point in points if point.data == name]
+    coded = [point for point in here if point.bits is not None]
+    figure = require_matplotlib().Figure(figsize=(15, 4.5), layout="constrained")
+    boosted, perceptron, times = figure.subplots(1, 3)
+    over_length(boosted, [p for p in coded if "perceptron" not in p.method])
+    boosted.set_title(f"{name}: boosted bits")
+    over_length(perceptron, [p for p in coded if "perceptron" in p.method])
+    perceptron.set_title(f"{name}: perceptrons' bits")
+    over_seconds(times, [point for point in here if point.cpu_seconds is not None])
+    times.set_title(name)
+    for axes in (boosted, perceptron, times):
+        axes.set_ylabel("accuracy %")
+        if axes.lines:
+            axes.legend(fontsize=6)
+    file = f"secoc-{name.replace(', ', '-').replace(' ', '-').lower()}.png"
+    figure.savefig(folder / file, dpi=110)
+    return file
+
+
+def over_length(axes: Any, points: Sequence[Point]) -> None:
+    """A line for each method, published ones dashed."""
+    longest = max((p.bits or 0 for p in points if p.by == PAPER), default=0)
+    for method in dict.fromkeys(point.method for point in points):
+        line = sorted(
+            (p.bits, p.accuracy)
+            for p in points
+            # defaults with far more bits than all others would squeeze these
+            if p.method == method and p.bits is not None and p.bits <= longest
+        )
+        by_paper = any(p.by == PAPER for p in points if p.method == method)
+        if line:
+            axes.plot(*zip(*line, strict=True), "o--" if by_paper else "s-", label=method, ms=4)
+    axes.set_xlabel("length of code words")
+
+
+def over_seconds(axes: Any, points: Sequence[Point]) -> None:
+    """A mark for each method; chains over plain labels have crosses."""
+    for method in dict.fromkeys(point.method for point in points):
+        line = [(p.cpu_seconds, p.accuracy) for p in points if p.method == method]
+        coded = any(p.bits is not None for p in points if p.method == method)
+        axes.plot(*zip(*line, strict=True), "o" if coded else "x", label=method, ms=5)
+    axes.set_xscale("log")
+    axes.set_xlabel("CPU seconds of training")

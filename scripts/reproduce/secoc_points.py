@@ -1,0 +1,192 @@
+"""Output codes, and chains over plain labels, trained on one data set: a point for each of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scripts.prepare import provide
+from spacy_treecrf import SECOCCRF, BoostedCRF, PerceptronTagger
+from spacy_treecrf.cli.common import say
+from spacy_treecrf.corpora import find_corpus, load_corpus
+from spacy_treecrf.corpora.items import labelled_items
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.estimators import SequenceEstimator
+from spacy_treecrf.models.codes import label_scores, least_bits
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a data set comes from, and what suits it.
+
+    leaves: Of trees of bits, the better of 8 and 64 for the published variants. history: Of the
+    cross-fitted cascade; on NETtalk the better of 3 and "all". Both were learned from two thirds of
+    a training part and judged by the rest of it.
+    """
+
+    corpus: str
+    split: str
+    layer: str
+    width: int  # of the window
+    leaves: int
+    history: int | str
+
+
+DATA = {
+    "NETtalk, window 1": Source("nettalk", "small", "phoneme_stress", 1, 64, "all"),
+    "NETtalk, window 7": Source("nettalk", "small", "phoneme_stress", 7, 64, 3),
+    "transition, window 1": Source("synthetic", "transition", "tag", 1, 8, 3),
+    "both, window 3": Source("synthetic", "both", "tag", 3, 64, 3),
+}
+LENGTHS = (8, 12, 16, 20)
+HISTORIES = (1, 3, "all")
+BEAMS = (2, 5, 10)
+ROUNDS = 20  # of a boosted bit
+QUICK_RECORDS = 100
+QUICK_LENGTHS = (8, 10)
+QUICK_ROUNDS = 4
+
+PAPER = "paper"
+OURS = "ours"
+IID, INDEPENDENT = "iid", "i-SECOC"
+JOINT = " + joint decoding"
+CROSS_FITTED = "c-SECOC, cross-fitted"
+TOGETHER = "joint training"
+DEFAULT = "SECOCCRF()"
+DIRECT = "BoostedCRF()"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One trained model, or the first columns of one."""
+
+    data: str
+    method: str
+    bits: int | None  # None: no output code
+    seed: int
+    right: npt.NDArray[np.bool_]  # for each position of the test part
+    cpu_seconds: float | None  # of training, on all threads; None: columns of a longer code
+    by: str  # PAPER or OURS
+
+    @property
+    def accuracy(self) -> float:
+        """In percent."""
+        return 100 * float(np.mean(self.right))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set and what is tried on it."""
+
+    name: str
+    seed: int
+    train: tuple[Any, Any]
+    test: tuple[Any, Any]
+    lengths: tuple[int, ...]
+    base: BoostedCRF  # of boosted bits
+    history: int | str  # of the cross-fitted cascade
+
+    def point(self, method: str, bits: int | None, right: Any, cpu: float | None, by: str) -> Point:
+        point = Point(self.name, method, bits, self.seed, np.asarray(right, bool), cpu, by)
+        length = "" if bits is None else f", {bits} bits"
+        took = "" if cpu is None else f", {cpu:.1f} CPU s"
+        say(f"{self.name}, seed {self.seed}: {method}{length}: {point.accuracy:.2f} %{took}")
+        return point
+
+
+def load_task(name: str, quick: bool, seed: int) -> Task:
+    source = DATA[name]
+    provide(find_corpus(source.corpus), Path("project.yml"))
+    splits = load_corpus(source.corpus, split=source.split, seed=seed)
+    n = QUICK_RECORDS if quick else None
+    train, test = (
+        labelled_items(splits[part][:n], source.layer, source.width) for part in ("train", "test")
+    )
+    n_labels = len({label for labels in train[1] for label in labels})
+    lengths = QUICK_LENGTHS if quick else LENGTHS
+    lengths = tuple(n for n in lengths if n >= least_bits(n_labels))
+    base = BoostedCRF(rounds=QUICK_ROUNDS if quick else ROUNDS, leaves=source.leaves)
+    return Task(name, seed, train, test, lengths, base, source.history)
+
+
+def compared(task: Task) -> Iterator[Point]:
+    """The methods that are compared over seeds."""
+    longest = max(task.lengths)
+    yield from published(task, task.base)
+    yield from published(task, PerceptronTagger())
+    yield from cross_fitted(task, CROSS_FITTED, task.history)
+    yield direct(task, TOGETHER, SECOCCRF(bits=longest), OURS)
+    yield direct(task, DEFAULT, SECOCCRF(), OURS)
+    yield direct(task, DIRECT, BoostedCRF(family="separate"), OURS)
+
+
+def drawn(task: Task) -> Iterator[Point]:
+    """What tables and figures of one seed show besides, labels inside of a beam among it."""
+    yield from cross_fitted(task, f"{INDEPENDENT}, cross-fitted", 0)
+    for n in task.lengths[:-1]:
+        yield direct(task, TOGETHER, SECOCCRF(bits=n), OURS)
+    for beam in BEAMS:
+        model = BoostedCRF(family="separate", beam=beam)
+        yield direct(task, f"boosted, beam {beam}", model, PAPER)
+        yield direct(task, f"perceptron, beam {beam}", PerceptronTagger(beam=beam), PAPER)
+    yield direct(task, "perceptron, exact", PerceptronTagger(), PAPER)
+
+
+def published(task: Task, base: BoostedCRF | PerceptronTagger) -> Iterator[Point]:
+    """iid, i-SECOC and c-SECOC(h): columns one by one, decoded by the L1 distance."""
+    boosted = isinstance(base, BoostedCRF)
+    alone = base.__class__(**{**base.get_params(), "order": 0})
+    methods: dict[str, dict[str, Any]] = {IID: {"base": alone}, INDEPENDENT: {"base": base}}
+    for h in HISTORIES:
+        methods[f"c-SECOC({h})"] = {"base": base, "history": h, "cascade": "training"}
+    for name, settings in methods.items():
+        model = SECOCCRF(bits=max(task.lengths), decoding="l1", training="columns", **settings)
+        cpu = trained(model, task)
+        yield from by_length(model, task, name if boosted else f"{name}, perceptron", cpu, PAPER)
+
+
+def cross_fitted(task: Task, name: str, history: int | str) -> Iterator[Point]:
+    """Cross-fitted columns, decoded by the L1 distance and jointly."""
+    bits = max(task.lengths)
+    model = SECOCCRF(bits=bits, base=task.base, training="columns", history=history)
+    cpu = trained(model, task)
+    yield from by_length(model, task, name, cpu, OURS)
+    yield task.point(name + JOINT, bits, hits(model, task), cpu, OURS)
+
+
+def direct(task: Task, name: str, model: SequenceEstimator, by: str) -> Point:
+    cpu = trained(model, task)
+    bits = model.model_.n_bits if isinstance(model, SECOCCRF) else None
+    return task.point(name, bits, hits(model, task), cpu, by)
+
+
+def trained(model: SequenceEstimator, task: Task) -> float:
+    """CPU seconds of a training."""
+    began = time.process_time()
+    model.fit(*task.train)
+    return time.process_time() - began
+
+
+def hits(model: SequenceEstimator, task: Task) -> list[bool]:
+    X, y = task.test
+    pairs = zip(model.predict(X), y, strict=True)
+    return [a == b for found, gold in pairs for a, b in zip(found, gold, strict=True)]
+
+
+def by_length(model: SECOCCRF, task: Task, name: str, cpu: float, by: str) -> Iterator[Point]:
+    """Points of the first n columns: the beginning of a random code is a random code."""
+    learned = model.model_
+    ids = {label: i for i, label in enumerate(learned.labels)}
+    gold = np.array([ids.get(label, -1) for labels in task.test[1] for label in labels])
+    with Workers() as workers:
+        probabilities = learned.bit_probabilities(model._encode(task.test[0]), workers)
+    for n in task.lengths:
+        scores = label_scores(probabilities[:, :n], learned.code[:, :n], "l1")
+        right = scores.argmax(axis=1) == gold
+        yield task.point(name, n, right, cpu if n == learned.n_bits else None, by)
