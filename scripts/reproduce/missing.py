@@ -83,7 +83,7 @@ PROBLEMS = {
             "nettalk",
             "stress",
             range(-6, 7),
-            50,
+            80,
             (32, 128),
             {"shrinkage": 0.2, "penalty": 5.0},
             {
@@ -98,7 +98,7 @@ PROBLEMS = {
             "moby",
             "hyphen",
             range(-2, 4),  # three letters on either side of the hyphen that may follow
-            50,
+            100,
             (64, 256),
             {"shrinkage": 0.3, "penalty": 5.0},
             {

@@ -26,6 +26,7 @@ from spacy_treecrf.engine.splitting import (
     CATEGORICAL,
     CONTEXT,
     LEAF,
+    Split,
     SplitRule,
     best_categorical,
     best_context,
@@ -86,6 +87,75 @@ class Limits(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
+def split_rule(entries: Entries, limits: Limits, seed: np.uint64) -> SplitRule:
+    return SplitRule(
+        1.0 / entries.scales[0],
+        1.0 / entries.scales[1],
+        limits.penalty,
+        limits.min_rows,
+        limits.tree_columns,
+        seed,
+        limits.node_columns,
+    )
+
+
+@njit(nogil=True, cache=True)
+def room_for_tree(n_nodes: int) -> Tree:
+    return Tree(
+        np.zeros(n_nodes, np.uint8),
+        np.full(n_nodes, -1, np.int32),
+        np.zeros(n_nodes, np.int32),
+        np.full(n_nodes, -1, np.int32),
+        np.full(n_nodes, -1, np.int32),
+        np.zeros(n_nodes),
+        np.zeros(n_nodes),
+    )
+
+
+@njit(nogil=True, cache=True)
+def leaf_to_split(tree: Tree, splits: list[Split], n_used: int) -> int:
+    """The leaf whose best split gains most, the first of equals; -1 if no leaf has one."""
+    best = -1
+    for node in range(n_used):
+        if (
+            splits[node].kind != LEAF
+            and tree.kind[node] == LEAF
+            and (best < 0 or splits[node].gain > splits[best].gain)
+        ):
+            best = node
+    return best
+
+
+@njit(nogil=True, cache=True)
+def add_split(tree: Tree, parent: int, split: Split, left: int, right: int) -> None:
+    tree.kind[parent] = split.kind
+    tree.feature[parent] = split.feature
+    tree.threshold[parent] = split.threshold
+    tree.left[parent] = left
+    tree.right[parent] = right
+    tree.gain[parent] = split.gain
+
+
+@njit(nogil=True, cache=True)
+def finished(tree: Tree, sums: npt.NDArray[np.float64], rule: SplitRule) -> Tree:
+    """The nodes that are used, with their values. sums: (n_used, 4)"""
+    n_used = len(sums)
+    for node in range(n_used):
+        curvature = sums[node, 1] * rule.inverse_h + rule.penalty
+        if curvature > 0.0:
+            tree.value[node] = sums[node, 0] * rule.inverse_g / curvature
+    return Tree(
+        tree.kind[:n_used],
+        tree.feature[:n_used],
+        tree.threshold[:n_used],
+        tree.left[:n_used],
+        tree.right[:n_used],
+        tree.value[:n_used],
+        tree.gain[:n_used],
+    )
+
+
+@njit(nogil=True, cache=True)
 def _longer(array: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
     longer = np.empty(size, np.int32)
     longer[: len(array)] = array
@@ -120,22 +190,8 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
     n_contexts = data.context_labels.shape[0]
     n_numeric = data.numeric.shape[1]
     n_nodes = 2 * limits.leaves - 1
-    kind = np.zeros(n_nodes, np.uint8)
-    feature = np.full(n_nodes, -1, np.int32)
-    threshold = np.zeros(n_nodes, np.int32)
-    left_child = np.full(n_nodes, -1, np.int32)
-    right_child = np.full(n_nodes, -1, np.int32)
-    value = np.zeros(n_nodes)
-    gain = np.zeros(n_nodes)
-    rule = SplitRule(
-        1.0 / entries.scales[0],
-        1.0 / entries.scales[1],
-        limits.penalty,
-        limits.min_rows,
-        limits.tree_columns,
-        seed,
-        limits.node_columns,
-    )
+    tree = room_for_tree(n_nodes)
+    rule = split_rule(entries, limits, seed)
     splits = [no_split(limits.min_gain) for _ in range(n_nodes)]
     depth = np.zeros(n_nodes, np.int32)
     sums = np.zeros((n_nodes, 4))
@@ -277,14 +333,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
                 )
             splits[node] = best
 
-        parent = -1
-        for node in range(n_used):
-            if (
-                splits[node].kind != LEAF
-                and kind[node] == LEAF
-                and (parent < 0 or splits[node].gain > splits[parent].gain)
-            ):
-                parent = node
+        parent = leaf_to_split(tree, splits, n_used)
         if parent < 0:
             break
         split = splits[parent]
@@ -292,12 +341,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
         right = n_used + 1
         n_used += 2
         n_leaves += 1
-        kind[parent] = split.kind
-        feature[parent] = split.feature
-        threshold[parent] = split.threshold
-        left_child[parent] = left
-        right_child[parent] = right
-        gain[parent] = split.gain
+        add_split(tree, parent, split, left, right)
         depth[left] = depth[right] = depth[parent] + 1
         sums[right, 0] = split.g
         sums[right, 1] = split.h
@@ -355,16 +399,5 @@ def grow_tree(data: TreeInput, entries: Entries, limits: Limits, seed: np.uint64
         kept_first[big] = kept_first[parent]
         kept_last[big] = kept_last[parent]
 
-    for node in range(n_used):
-        curvature = sums[node, 1] * rule.inverse_h + limits.penalty
-        if curvature > 0.0:
-            value[node] = sums[node, 0] * rule.inverse_g / curvature
-    return Tree(
-        kind[:n_used],
-        feature[:n_used],
-        threshold[:n_used],
-        left_child[:n_used],
-        right_child[:n_used],
-        value[:n_used],
-        gain[:n_used],
-    )
+    grown: Tree = finished(tree, sums[:n_used], rule)
+    return grown

@@ -13,7 +13,17 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spacy_treecrf.engine.grower import Entries, Limits, Tree, TreeInput
+from spacy_treecrf.engine.grower import (
+    Entries,
+    Limits,
+    Tree,
+    TreeInput,
+    add_split,
+    finished,
+    leaf_to_split,
+    room_for_tree,
+    split_rule,
+)
 from spacy_treecrf.engine.histogram import N_BINS, add_categorical, add_numeric, to_fixed
 from spacy_treecrf.engine.routing import send
 from spacy_treecrf.engine.sampling import mix
@@ -21,7 +31,6 @@ from spacy_treecrf.engine.sequences import MISSING_BIN
 from spacy_treecrf.engine.splitting import (
     CATEGORICAL,
     CONTEXT,
-    LEAF,
     NUMERIC,
     Split,
     SplitRule,
@@ -253,22 +262,8 @@ def grow_incomplete_tree(
     n_contexts = data.context_labels.shape[0]
     n_numeric = data.numeric.shape[1]
     n_nodes = 2 * limits.leaves - 1
-    kind = np.zeros(n_nodes, np.uint8)
-    feature = np.full(n_nodes, -1, np.int32)
-    threshold = np.zeros(n_nodes, np.int32)
-    left_child = np.full(n_nodes, -1, np.int32)
-    right_child = np.full(n_nodes, -1, np.int32)
-    value = np.zeros(n_nodes)
-    gain = np.zeros(n_nodes)
-    rule = SplitRule(
-        1.0 / entries.scales[0],
-        1.0 / entries.scales[1],
-        limits.penalty,
-        limits.min_rows,
-        limits.tree_columns,
-        seed,
-        limits.node_columns,
-    )
+    tree = room_for_tree(n_nodes)
+    rule = split_rule(entries, limits, seed)
     splits = [no_split(limits.min_gain) for _ in range(n_nodes)]
     depth = np.zeros(n_nodes, np.int32)
     totals = np.zeros((n_nodes, 4))
@@ -324,14 +319,7 @@ def grow_incomplete_tree(
             splits[node] = best
         new = n_used
 
-        parent = -1
-        for node in range(n_used):
-            if (
-                splits[node].kind != LEAF
-                and kind[node] == LEAF
-                and (parent < 0 or splits[node].gain > splits[parent].gain)
-            ):
-                parent = node
+        parent = leaf_to_split(tree, splits, n_used)
         if parent < 0:
             break
         split = splits[parent]
@@ -339,12 +327,7 @@ def grow_incomplete_tree(
         right = n_used + 1
         n_used += 2
         n_leaves += 1
-        kind[parent] = split.kind
-        feature[parent] = split.feature
-        threshold[parent] = split.threshold
-        left_child[parent] = left
-        right_child[parent] = right
-        gain[parent] = split.gain
+        add_split(tree, parent, split, left, right)
         depth[left] = depth[right] = depth[parent] + 1
 
         rows, sums, weight = rows_of[parent], sums_of[parent], weight_of[parent]
@@ -393,16 +376,5 @@ def grow_incomplete_tree(
         node_sums[big] = _with_enough_rows(rest, limits.min_rows)
         node_sums[parent] = root
 
-    for node in range(n_used):
-        curvature = totals[node, 1] * rule.inverse_h + limits.penalty
-        if curvature > 0.0:
-            value[node] = totals[node, 0] * rule.inverse_g / curvature
-    return Tree(
-        kind[:n_used],
-        feature[:n_used],
-        threshold[:n_used],
-        left_child[:n_used],
-        right_child[:n_used],
-        value[:n_used],
-        gain[:n_used],
-    )
+    grown: Tree = finished(tree, totals[:n_used], rule)
+    return grown
