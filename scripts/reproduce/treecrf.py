@@ -31,7 +31,7 @@ Labels = list[list[str]]
 
 FOLDS = 3
 STEP_ROUNDS = 10
-STEPS = 20
+STEPS = 15
 # TreeCRF as published: plain gradient steps of length 1 along trees that see the previous label.
 TREECRF: dict[str, Any] = {
     "family": "joint",
