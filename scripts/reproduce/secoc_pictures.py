@@ -24,8 +24,11 @@ def draw(points: Sequence[Point], name: str, folder: Path) -> str:
     times.set_title(name)
     for axes in (boosted, perceptron, times):
         axes.set_ylabel("accuracy %")
+    for axes in (boosted, perceptron):
         if axes.lines:
             axes.legend(fontsize=6)
+    if times.lines:  # too many for the inside
+        times.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     file = f"secoc-{name.replace(', ', '-').replace(' ', '-').lower()}.png"
     figure.savefig(folder / file, dpi=110)
     return file
@@ -48,10 +51,19 @@ def over_length(axes: Any, points: Sequence[Point]) -> None:
 
 
 def over_seconds(axes: Any, points: Sequence[Point]) -> None:
-    """A mark for each method; chains over plain labels have crosses."""
+    """Marks for each method: squares are ours, triangles perceptrons, crosses have no code."""
     for method in dict.fromkeys(point.method for point in points):
-        line = [(p.cpu_seconds, p.accuracy) for p in points if p.method == method]
-        coded = any(p.bits is not None for p in points if p.method == method)
-        axes.plot(*zip(*line, strict=True), "o" if coded else "x", label=method, ms=5)
+        mine = [point for point in points if point.method == method]
+        line = [(point.cpu_seconds, point.accuracy) for point in mine]
+        axes.plot(*zip(*line, strict=True), marker(mine[0]), label=method, ms=5)
     axes.set_xscale("log")
     axes.set_xlabel("CPU seconds of training")
+
+
+def marker(point: Point) -> str:
+    perceptron = "perceptron" in point.method
+    if point.bits is None:
+        return "+" if perceptron else "x"
+    if point.by == PAPER:
+        return "^" if perceptron else "o"
+    return "s"

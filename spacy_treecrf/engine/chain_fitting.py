@@ -112,7 +112,7 @@ def _units(annotated: Annotated, order: int, ridge: float) -> Vector:
     """What L-BFGS multiplies log scale, biases and edges by, so that all are about as curved.
 
     The curvature of a weight is bounded by a quarter of its count, and frequent transitions have
-    thousands of times the count of rare ones: without this the fit takes five times the steps.
+    thousands of times the count of rare ones: without this the fit takes four times the steps.
     """
     labels = annotated.data.labels
     curvature = [np.ones(1)]
