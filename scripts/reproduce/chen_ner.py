@@ -140,12 +140,12 @@ def flat(labels: list[list[str]]) -> list[str]:
 
 def of_method(settings: dict[str, Any], linear_rounds: int, quick: bool) -> Settings:
     """The method's settings where so many linear rounds come before its trees."""
+    if quick:
+        settings, linear_rounds = settings | {"rounds": QUICK_ROUNDS}, min(linear_rounds, 3)
     trees_after = {"linear_rounds": linear_rounds, "rounds": settings["rounds"] + linear_rounds}
     chosen = {"family": "separate", **settings}
     if "linear_rounds" not in settings:
         chosen |= trees_after
-    if quick:
-        chosen |= {"rounds": QUICK_ROUNDS}
     return Settings(threads=0, **chosen)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from scripts.reproduce.pictures import labelled, load_fold
+from scripts.reproduce.pictures import labelled, load_fold, some_of
 from scripts.reproduce.report import Comparison, Report, Table
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.cli.common import say
@@ -68,7 +68,7 @@ def run(quick: bool, folder: Path) -> Report:
     for fold in range(2 if quick else 10):
         splits = load_fold(fold)
         if quick:
-            splits = {part: records[:QUICK_RECORDS] for part, records in splits.items()}
+            splits = {part: some_of(records, QUICK_RECORDS) for part, records in splits.items()}
         for name, method in METHODS.items():
             if fold >= method.folds:
                 continue
