@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scripts.reproduce.pictures import labelled, load_fold
+from scripts.reproduce.pictures import labelled, load_fold, some_of
 from scripts.reproduce.report import Comparison, Picture, Report, Table
 from spacy_treecrf.cli.common import say
 from spacy_treecrf.engine.chain import Chain, pair_marginals
@@ -56,7 +56,9 @@ class Gammas:
 
 def run(quick: bool, folder: Path) -> Report:
     figures = require_matplotlib()
-    records = load_fold(0)["train"][: QUICK_RECORDS if quick else None]
+    records = load_fold(0)["train"]
+    if quick:
+        records = some_of(records, QUICK_RECORDS)
     X, y = labelled(records)
     rounds = QUICK_ROUNDS if quick else ROUNDS
     columns, offsets, codes, numeric = fit_columns(X, min_count=2)

@@ -18,6 +18,11 @@ def load_fold(fold: int, dev_share: float = 0.0) -> dict[str, list[Record]]:
     return load_corpus("ocr", split=f"fold{fold}", dev_share=dev_share)
 
 
+def some_of(records: list[Record], n: int) -> list[Record]:
+    """About n of them, spread: the file has the writings of a word one behind the other."""
+    return records[:: max(1, len(records) // n)]
+
+
 def labelled(records: Sequence[Record], pictures: int = 0, ends: int = 0) -> Labelled:
     X = [picture_items(record, pictures, ends) for record in records]
     return X, [record.labels["letter"] for record in records]
