@@ -40,7 +40,7 @@ FEW_ROUNDS = (
 METHODS = {
     "Linear CRF": Method(
         {"family": "separate", "rounds": 60, "linear_rounds": 60},
-        10,
+        2,
         (12.92, 0.80),
         {},
         "open; CRFsuite was hardly better on the same columns",
