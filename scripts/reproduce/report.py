@@ -113,9 +113,9 @@ def document(reports: dict[str, Report], folder: str) -> str:
     reduced = ", in reduced versions (`--quick`)" if quick else ""
     blocks = [
         "# The papers' tables, and ours",
-        f"Made by `spacy project run reproduce` with spacy-treecrf {versions}{reduced}: "
-        f"{_duration(seconds)} of running in all. Not written by hand: each section is stored in "
-        f"`{folder}/`, and says which command makes it again.",
+        f"Made with spacy-treecrf {versions}{reduced}, {_duration(seconds)} of running in all, and "
+        f"not written by hand: each section is stored in `{folder}/` and names the command that "
+        "makes it again, beside the time that it took. `spacy project run reproduce` runs all.",
     ]
     below = [f"- {_in_words(c)}" for report in reports.values() for c in report.below()]
     if below:

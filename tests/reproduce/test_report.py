@@ -10,6 +10,7 @@ import typer
 import spacy_treecrf
 from scripts.reproduce import __main__ as runner
 from scripts.reproduce.report import Comparison, Picture, Report, Table, document, load, store
+from tests.fresh_environment import ROOT
 
 REPORT = Report(
     "Somebody (2009), table 1",
@@ -63,3 +64,16 @@ def test_an_unknown_experiment_is_refused(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(typer.Exit):
         runner.main(["hao-9.9"])
     assert "no experiment hao-9.9; there are hao-3.4" in capsys.readouterr().err
+
+
+def test_the_page_is_what_the_stored_reports_say() -> None:
+    """docs/results.md is generated, and no older than the version of the code that it names."""
+    reports = runner.stored(ROOT / "docs" / "results")
+    assert list(reports) == list(runner.EXPERIMENTS)
+    assert {report.version for report in reports.values()} == {spacy_treecrf.__version__}
+    assert not any(report.quick for report in reports.values())
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert page == document(reports, "results")
+    for report in reports.values():
+        for picture in report.pictures:
+            assert (ROOT / "docs" / "results" / picture.file).exists()
