@@ -191,21 +191,18 @@ def run_shrinkage(quick: bool, folder: Path) -> Report:
 
 
 _SPLIT = "one split, which is not the published one"
-_RELATED = (
-    "random folds, as published, prefer settings that remember related chains; a standard error is "
-    "0.8 points"
-)
-_DEFAULTS = (
-    "18,000 residues that tell little are too few for the steps and trees of the defaults; a "
-    "standard error is 0.8 points"
-)
+_NOISE = "a standard error is 0.8 points"
+_RELATED = f"random folds prefer settings that remember related chains; {_NOISE}"
+_DEFAULTS = f"18,000 residues are too few for the steps and trees of the defaults; {_NOISE}"
 
 
 def reason(name: str, method: str = "TreeCRF") -> str:
     """Why ours may be below."""
     if name != "Protein":
         return _SPLIT
-    return _DEFAULTS if method.startswith("ours") else _RELATED
+    if method.startswith("ours"):
+        return _DEFAULTS
+    return _RELATED if method == "TreeCRF" else _NOISE
 
 
 @dataclass(frozen=True)
