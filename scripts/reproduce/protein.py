@@ -8,7 +8,7 @@ fold: otherwise remembering a chain's relatives would look like learning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,9 @@ GROUPS = {
 SETTINGS = {
     "family": "joint",
     "order": 2,
-    "rounds": 130,
+    "rounds": 650,
     "linear_rounds": 0,
-    "shrinkage": 0.1,
+    "shrinkage": 0.02,
     "leaves": 32,
     "min_rows": 20,
     "penalty": 10.0,
@@ -46,6 +46,8 @@ SETTINGS = {
     "colsample": 0.3,
     "predictor": "marginal",
 }
+# Of models that are averaged: larger steps, so that five of them take the time of one.
+FASTER = {"rounds": 130, "shrinkage": 0.1}
 
 
 def parts() -> dict[str, Part]:
@@ -84,7 +86,7 @@ class Averaged:
 
 
 def averaged(n: int = SEEDS, **changes: Any) -> Averaged:
-    return Averaged([estimator(seed=seed, **changes) for seed in range(n)])
+    return Averaged([estimator(seed=seed, **{**FASTER, **changes}) for seed in range(n)])
 
 
 def inputs(records: Sequence[Record]) -> Part:
@@ -134,22 +136,32 @@ def folds(records: Sequence[Record], n: int = FOLDS) -> list[int]:
     return [fold_of[f] for f in family]
 
 
-def cross_validate(**changes: Any) -> float:
-    """Accuracy in per cent on the training chains, each predicted by models without its family."""
+def cross_validate() -> dict[str, float]:
+    """Shares of the training chains that are right, predicted by models without their families."""
     records = load_corpus("protein", dev_share=0.0)["train"]
     fold = folds(records)
-    right = total = 0.0
+    right: dict[str, float] = {}
+    total = 0
     for held_out in range(FOLDS):
         X, y = inputs([r for r, f in zip(records, fold, strict=True) if f != held_out])
-        model = averaged(**changes).fit(X, y)
+        slow, together = estimator().fit(X, y), averaged().fit(X, y)
         X, y = inputs([r for r, f in zip(records, fold, strict=True) if f == held_out])
+        accuracies = {
+            "one model, small steps": slow.score(X, y),
+            "models with larger steps, mean": np.mean([m.score(X, y) for m in together.models]),
+            "their average": together.score(X, y),
+        }
         n = sum(map(len, y))
-        accuracy = model.score(X, y)
-        say(f"  fold {held_out + 1}: {100 * accuracy:.2f} % of {n} residues")
-        right += accuracy * n
+        say(f"  fold {held_out + 1}, {n} residues: {in_words(accuracies)}")
+        for name, accuracy in accuracies.items():
+            right[name] = right.get(name, 0.0) + accuracy * n
         total += n
-    return 100 * right / total
+    return {name: n / total for name, n in right.items()}
+
+
+def in_words(accuracies: Mapping[str, float]) -> str:
+    return "; ".join(f"{name} {100 * share:.2f} %" for name, share in accuracies.items())
 
 
 if __name__ == "__main__":
-    typer.echo(f"{cross_validate():.2f} % of the residues of training chains")
+    typer.echo(f"All training chains: {in_words(cross_validate())}")

@@ -42,7 +42,7 @@ class Synthetic:
 
     def sample(self, n: int, length: int = 15, stream: str = "train") -> list[Record]:
         """n sequences; the model depends on the seed alone, the sequences also on the stream."""
-        shown, followed = self._neighbours()
+        shown, followed = self.neighbours()
         rng = random.Random(f"{self.seed} {stream}")
         records = []
         for i in range(n):
@@ -57,7 +57,7 @@ class Synthetic:
             records.append(Record(words, {"tag": labels}, key=f"{stream} {i}"))
         return records
 
-    def _neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
+    def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
         """For each label the other observations it shows, and the other labels that follow it."""
         rng = random.Random(f"{self.seed} model")
         shown, followed = [], []

@@ -18,6 +18,11 @@ from spacy_treecrf.engine.sampling import mix
 
 Doubles = npt.NDArray[np.float64]
 
+# What a wrong label is ahead by while learning: less than a step, so that it only decides ties. If
+# the label with the lower number won them, it would gain no weight where it is right, the other
+# would where that is right, and averages would lean towards the other.
+HEAD_START = 1e-3
+
 
 class Weights(NamedTuple):
     """Weights, or totals of the same shapes."""
@@ -179,11 +184,14 @@ def perceptron_pass(
                 moves[u, v] = weights.edges[u, v] + masks[u, v]
         here = scores[:length]
         _score(codes, numeric, bin_values, first, length, weights, here)
-        _best_path(here, order, moves, end, beam, found, best)
         unknown = False
         for t in range(length):
             right[t] = annotation[first + t]
             unknown |= right[t] < 0
+            for k in range(n_labels):
+                if 0 <= right[t] != k:
+                    here[t, 0, k] += HEAD_START
+        _best_path(here, order, moves, end, beam, found, best)
         if unknown:
             for t in range(length):
                 for k in range(n_labels):

@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.perceptron import draw_order, perceptron_pass, zero_weights
+from spacy_treecrf.engine.perceptron import HEAD_START, draw_order, perceptron_pass, zero_weights
 from tests.engine.training_data import random_training
 
 
@@ -36,17 +36,21 @@ def naive(training, order, orders, weighted):
     def score(s, labels):
         return sum(now[key] * value for key, value in parts(s, labels).items())
 
-    def best(s, possible):
-        paths = itertools.product(*possible)
-        # Viterbi prefers the lowest last label among equals, and so on back
-        return max(paths, key=lambda path: (round(score(s, path), 4), [-y for y in path[::-1]]))
+    def best(s, possible, gold):
+        def rank(path):
+            wrong = sum(z >= 0 and y != z for y, z in zip(path, gold, strict=True))
+            # Viterbi prefers the lowest last label among equals, and so on back
+            return round(score(s, path) + HEAD_START * wrong, 4), [-y for y in path[::-1]]
+
+        return max(itertools.product(*possible), key=rank)
 
     for sequences in orders:
         for s in sequences:
             rows = slice(data.offsets[s], data.offsets[s + 1])
             free = [range(n_labels)] * (rows.stop - rows.start)
-            known = [[y] if y >= 0 else range(n_labels) for y in data.labels[rows].tolist()]
-            wrong, right = best(s, free), best(s, known)
+            gold = data.labels[rows].tolist()
+            known = [[y] if y >= 0 else range(n_labels) for y in gold]
+            wrong, right = best(s, free, gold), best(s, known, gold)
             size = float(data.weights[rows.start])
             for key, value in parts(s, right).items():
                 now[key] += size * value

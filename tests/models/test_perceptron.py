@@ -62,6 +62,16 @@ def test_training_goes_on_as_if_it_had_not_stopped() -> None:
     assert state(parts) == state(whole)
 
 
+@pytest.mark.parametrize("usual", ["a", "b"])
+def test_the_usual_label_wins_where_inputs_say_nothing(usual: str) -> None:
+    """Whichever label has the lower number, which decides ties."""
+    rare = {"a": "b", "b": "a"}[usual]
+    X = [[{"word": "x"}] * 5] * 20
+    y = [[usual, usual, rare, usual, usual]] * 20
+    model = PerceptronTagger(order=0, threads=1).fit(X, y)
+    assert set(model.predict(X)[0]) == {usual}
+
+
 def test_votes_are_counted() -> None:
     model = PerceptronTagger(rounds=4, method="voted", voters=3, threads=1).fit(X, Y)
     voters = model.model_.voters

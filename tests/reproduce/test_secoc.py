@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from scripts.reproduce import secoc_points
-from scripts.reproduce.secoc import Many, Summary, orderings, run, speed, table_of_many, targets
+from scripts.reproduce.secoc import (
+    Many,
+    Summary,
+    equality,
+    orderings,
+    run,
+    speed,
+    table_of_many,
+    targets,
+)
+from scripts.reproduce.secoc_limits import Plenty
 from scripts.reproduce.secoc_pictures import draw
 from scripts.reproduce.secoc_points import (
     CROSS_FITTED,
@@ -101,6 +111,13 @@ def test_speed_is_held_against_five_times() -> None:
     assert table_of_many([fast]).rows == [["both", "80.0 %, 30.0 s", "79.0 %, 5.0 s", "6.0"]]
 
 
+def test_variants_are_equal_within_a_point() -> None:
+    much = Plenty(10_000, iid=[96.0, 97.0], independent=[97.0, 97.5], cascade=[95.0, 97.0])
+    found = list(equality(much))
+    assert [c.ours for c in found] == [0.75, 1.25]
+    assert [c.reached for c in found] == [True, False]
+
+
 @pytest.mark.parametrize("method", [IID, DIRECT])
 def test_pictures_are_drawn_without_warnings(tmp_path: Path, method: str) -> None:
     with warnings.catch_warnings():
@@ -132,6 +149,6 @@ def test_the_quick_run_makes_a_whole_report(
     monkeypatch.setattr(secoc_points, "QUICK_RECORDS", 40)
     monkeypatch.setattr(secoc_points, "QUICK_LENGTHS", (8,))
     report = run(True, tmp_path)
-    assert len(report.tables) == len(DATA) + 1
+    assert len(report.tables) == len(DATA) + 2
     assert [(tmp_path / picture.file).exists() for picture in report.pictures] == [True] * len(DATA)
     assert any(CROSS_FITTED + JOINT in row for row in report.tables[0].rows)
