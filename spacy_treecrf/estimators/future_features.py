@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.estimators.base import SequenceEstimator
-from spacy_treecrf.estimators.memm import refuse_other
+from spacy_treecrf.estimators.local import LocalEstimator
 from spacy_treecrf.models.future_features import FutureMEMM, FutureRecipe
-from spacy_treecrf.models.holding_out import hold_out
 from spacy_treecrf.models.local_settings import FutureSettings
-from spacy_treecrf.models.model import SequenceModel
 
 
-class FutureFeatureMEMM(SequenceEstimator):
+class FutureFeatureMEMM(LocalEstimator):
     """A MEMM that also finds out which patterns of later positions tell a label (Hao 2009).
 
     Such a pattern (a detector) is looked for in the bag of the next positions, wherever in it that
@@ -125,6 +120,8 @@ class FutureFeatureMEMM(SequenceEstimator):
         self.callback = callback
 
     _model_type = FutureMEMM
+    _settings_type = FutureSettings
+    _recipe_type = FutureRecipe
     model_: FutureMEMM
 
     def describe_detectors(self, paths: int = 3) -> list[str]:
@@ -134,21 +131,3 @@ class FutureFeatureMEMM(SequenceEstimator):
         """
         self._fitted()
         return self.model_.describe_detectors(paths)
-
-    def _recipe(self) -> FutureRecipe:
-        names = FutureSettings.names()
-        return FutureRecipe(FutureSettings(**{name: getattr(self, name) for name in names}))
-
-    def _continued(self, model: SequenceModel) -> SequenceModel:
-        assert isinstance(model, FutureMEMM)
-        for name in ("order", "bag", "right_to_left"):
-            refuse_other(name, getattr(self, name), getattr(model.settings, name))
-        return super()._continued(model)
-
-    def _hold_out(self, data: Sequences, n_labels: int) -> tuple[Sequences, Sequences | None]:
-        settings = self._recipe().settings
-        return hold_out(data, settings.dev_share, n_labels, settings.seed)
-
-    @classmethod
-    def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:
-        return {name: getattr(model.settings, name) for name in FutureSettings.names()}

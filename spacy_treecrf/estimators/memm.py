@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.estimators.base import SequenceEstimator
-from spacy_treecrf.models.holding_out import hold_out
+from spacy_treecrf.estimators.local import LocalEstimator
 from spacy_treecrf.models.local_settings import MEMMSettings
 from spacy_treecrf.models.memm import MEMM, MEMMRecipe
-from spacy_treecrf.models.model import SequenceModel
 
 
-class BoostedMEMM(SequenceEstimator):
+class BoostedMEMM(LocalEstimator):
     """A maximum-entropy Markov model by boosted trees: P(label | previous labels, features).
 
     X is a list of sequences of feature dicts, y a list of sequences of labels, where None means
@@ -120,30 +116,6 @@ class BoostedMEMM(SequenceEstimator):
         self.callback = callback
 
     _model_type = MEMM
+    _settings_type = MEMMSettings
+    _recipe_type = MEMMRecipe
     model_: MEMM
-
-    def _recipe(self) -> MEMMRecipe:
-        names = MEMMSettings.names()
-        return MEMMRecipe(MEMMSettings(**{name: getattr(self, name) for name in names}))
-
-    def _continued(self, model: SequenceModel) -> SequenceModel:
-        assert isinstance(model, MEMM)
-        refuse_other("order", self.order, model.settings.order)
-        refuse_other("right_to_left", self.right_to_left, model.settings.right_to_left)
-        return super()._continued(model)
-
-    def _hold_out(self, data: Sequences, n_labels: int) -> tuple[Sequences, Sequences | None]:
-        settings = self._recipe().settings
-        return hold_out(data, settings.dev_share, n_labels, settings.seed)
-
-    @classmethod
-    def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:
-        return {name: getattr(model.settings, name) for name in MEMMSettings.names()}
-
-
-def refuse_other(name: str, asked: object, found: object) -> None:
-    if asked != found:
-        raise ValueError(
-            f"treecrf: warm_start goes on with a model of {name}={found!r}; set the same, or "
-            "warm_start=False"
-        )

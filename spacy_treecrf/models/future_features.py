@@ -26,16 +26,11 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.detector_words import describe
 from spacy_treecrf.models.holding_out import hold_out
-from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder, LocalModel
-from spacy_treecrf.models.local_settings import (
-    MAX_STEP,
-    FutureSettings,
-    read_settings,
-    settings_state,
-)
-from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
+from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder
+from spacy_treecrf.models.local_model import LocalModel, LocalRecipe, read_common
+from spacy_treecrf.models.local_settings import MAX_STEP, FutureSettings
+from spacy_treecrf.models.model import Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests
-from spacy_treecrf.models.parts import masks_state, new_masks, read_masks, wider_masks
 
 MAX_DETECTORS = 10**5
 MAX_START = 1e3
@@ -43,17 +38,8 @@ MAX_START = 1e3
 
 @dataclass(frozen=True)
 class FutureMEMM(LocalModel):
-    """A learned model."""
-
     settings: FutureSettings
-    labels: list[str]
-    columns: Columns
-    masks: Masks  # start, transition and end: 0, or -inf where forbidden
     potentials: FuturePotentials
-
-    @property
-    def rounds(self) -> int:
-        return self.potentials.rounds
 
     def describe_detectors(self, paths: int = 3) -> list[str]:
         """For each detector a sentence: what it looks for, where, and which label that favours.
@@ -101,28 +87,15 @@ class FutureMEMM(LocalModel):
     ) -> FutureTrainer:
         return FutureTrainer(self, data, workers, held_out)
 
-    def with_labels(self, labels: list[str]) -> FutureMEMM:
-        new = [label for label in dict.fromkeys(labels) if label not in self.labels]
-        if not new:
-            return self
-        names = [*self.labels, *new]
-        self.settings.check_labels(len(names))
-        old, wide = self.history, History(len(names), self.settings.order)
+    def _wider_potentials(self, old: History, wide: History) -> FuturePotentials:
         was = self.potentials
         forests = [history_moved(forest, old, wide) for forest in was.forests]
         added = range(old.n_labels, wide.n_labels)
-        potentials = replace(was, forests=new_label_forests(forests, added, was.rounds))
-        masks = wider_masks(self.masks, self.settings.constraints, names, self.settings.order)
-        return replace(self, labels=names, masks=masks, potentials=potentials)
+        return replace(was, forests=new_label_forests(forests, added, was.rounds))
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
-        return {
-            "kind": "future_memm",
-            "settings": settings_state(self.settings),
-            "labels": self.labels,
-            "columns": self.columns.to_state(),
-            "masks": masks_state(self.masks),
+        return self.common_state("future_memm") | {
             "forest": potentials.forest.to_state(),
             "detectors": {
                 "label": np.array([d.label for d in potentials.detectors], np.int32),
@@ -136,18 +109,8 @@ class FutureMEMM(LocalModel):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FutureMEMM:
         fields = Fields(state)
-        fields.string("kind", choices=("future_memm",))
-        settings = read_settings(fields.fields("settings"), FutureSettings)
-        labels = fields.strings("labels", unique=True)
-        if not labels:
-            fields.fail("labels", "at least one label", "none")
+        settings, labels, columns, masks = read_common(fields, "future_memm", FutureSettings)
         n_labels = len(labels)
-        columns = Columns.from_state(fields.table("columns"))
-        masks = read_masks(fields.fields("masks"), n_labels)
-        try:
-            settings.check_labels(n_labels)
-        except ValueError as error:
-            fields.fail("labels", "few enough for the order", str(error))
         detectors = _read_detectors(fields.fields("detectors"), n_labels, columns)
         n_features = History(n_labels, settings.order).n_features + len(columns.counts)
         n_numeric = len(columns.numeric_names) + len(detectors)
@@ -217,34 +180,12 @@ class FutureTrainer(Trainer):
 
 
 @dataclass(frozen=True)
-class FutureRecipe(Recipe):
-    """A MEMM with future features and these settings."""
-
+class FutureRecipe(LocalRecipe):
     settings: FutureSettings
+    model_type = FutureMEMM
+    name = "a MEMM with future features"
 
-    def changed(self, **settings: Any) -> FutureRecipe:
-        return FutureRecipe(replace(self.settings, **settings))
-
-    def new(self, labels: list[str], columns: Columns, data: Sequences) -> FutureMEMM:
-        settings = self.settings.resolved(len(labels))
-        settings.check_labels(len(labels))
-        masks = new_masks(settings.constraints, labels, settings.order, data)
+    def untrained(
+        self, settings: FutureSettings, labels: list[str], columns: Columns, masks: Masks
+    ) -> FutureMEMM:
         return FutureMEMM(settings, labels, columns, masks, FuturePotentials((), (), 0))
-
-    def continued(self, model: SequenceModel) -> FutureMEMM:
-        """What the model is stays as it is: its order, bag, direction and constraints."""
-        if not isinstance(model, FutureMEMM):
-            raise ValueError(
-                "treecrf: only a MEMM with future features can be trained on as one; train a new "
-                "model"
-            )
-        was = model.settings
-        settings = replace(
-            self.settings,
-            order=was.order,
-            bag=was.bag,
-            right_to_left=was.right_to_left,
-            constraints=was.constraints,
-        ).resolved(len(model.labels))
-        settings.check_labels(len(model.labels))
-        return replace(model, settings=settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.beam_search import Beams
 from spacy_treecrf.engine.chain import Chain, Mask
 from spacy_treecrf.engine.constraints import Masks
-from spacy_treecrf.engine.history import History, reversal, turned_round
+from spacy_treecrf.engine.history import reversal, turned_round
 from spacy_treecrf.engine.local import (
     LocalScorer,
     turned_beams,
@@ -22,7 +21,6 @@ from spacy_treecrf.engine.local import (
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.local_settings import LocalSettings
-from spacy_treecrf.models.model import SequenceModel
 
 # Of sequences as the model reads them: the rows its trees see, and what is added to their scores.
 Inputs = tuple[Sequences, "npt.NDArray[np.float32] | None"]
@@ -77,30 +75,3 @@ class LocalDecoder:
 
     def _in_reading_order(self, data: Sequences) -> Sequences:
         return turned_round(data) if self.settings.right_to_left else data
-
-
-class LocalModel(SequenceModel):
-    """A model that is locally normalised: P(y_t | previous labels, x), position by position."""
-
-    settings: LocalSettings
-    masks: Masks  # start, transition and end: 0, or -inf where forbidden
-
-    @property
-    @abstractmethod
-    def decoder(self) -> LocalDecoder: ...
-
-    @property
-    def history(self) -> History:
-        return History(len(self.labels), self.settings.order)
-
-    @property
-    def chain(self) -> Chain:
-        return self.decoder.chain
-
-    def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
-        return self.decoder.scores(data, workers)
-
-    def search(
-        self, data: Sequences, workers: Workers, allowed: Mask | None = None
-    ) -> Beams | None:
-        return self.decoder.search(data, workers, allowed)

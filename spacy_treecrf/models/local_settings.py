@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ SettingsT = TypeVar("SettingsT", bound="LocalSettings")
 @dataclass(frozen=True)
 class LocalSettings:
     """What all of them have; `BoostedMEMM` documents it."""
+
+    # What a model is, and remains when training goes on.
+    KEPT: ClassVar[tuple[str, ...]] = ("order", "right_to_left", "constraints")
 
     order: int = 1
     right_to_left: bool = False
@@ -138,6 +141,8 @@ class MEMMSettings(LocalSettings):
 @dataclass(frozen=True)
 class FutureSettings(LocalSettings):
     """`FutureFeatureMEMM` documents it."""
+
+    KEPT: ClassVar[tuple[str, ...]] = (*LocalSettings.KEPT, "bag")
 
     bag: int | None = None
     step: str = "gradient"

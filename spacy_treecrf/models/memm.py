@@ -23,33 +23,18 @@ from spacy_treecrf.engine.local import LocalScorer
 from spacy_treecrf.engine.potentials import Potentials
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder, LocalModel
-from spacy_treecrf.models.local_settings import MEMMSettings, read_settings, settings_state
-from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
+from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder
+from spacy_treecrf.models.local_model import LocalModel, LocalRecipe, read_common
+from spacy_treecrf.models.local_settings import MEMMSettings
+from spacy_treecrf.models.model import Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests, wider
-from spacy_treecrf.models.parts import (
-    masks_state,
-    new_masks,
-    read_masks,
-    read_sparse,
-    sparse_state,
-    wider_masks,
-)
+from spacy_treecrf.models.parts import read_sparse, sparse_state
 
 
 @dataclass(frozen=True)
 class MEMM(LocalModel):
-    """A learned model. potentials: over the features of `History`, then those of the columns."""
-
     settings: MEMMSettings
-    labels: list[str]
-    columns: Columns
-    masks: Masks  # start, transition and end: 0, or -inf where forbidden
     potentials: Potentials
-
-    @property
-    def rounds(self) -> int:
-        return self.potentials.rounds
 
     @cached_property
     def decoder(self) -> LocalDecoder:
@@ -68,39 +53,25 @@ class MEMM(LocalModel):
     ) -> MEMMTrainer:
         return MEMMTrainer(self, data, workers, held_out)
 
-    def with_labels(self, labels: list[str]) -> MEMM:
-        new = [label for label in dict.fromkeys(labels) if label not in self.labels]
-        if not new:
-            return self
-        names = [*self.labels, *new]
-        self.settings.check_labels(len(names))
-        old, wide = self.history, History(len(names), self.settings.order)
+    def _wider_potentials(self, old: History, wide: History) -> Potentials:
         was = self.potentials
-        potentials = Potentials(
-            edges=np.zeros((len(names) + 1, len(names)), np.float32),
-            linear=wider(_moved(was.linear, old, wide), len(new)),
-            previous_linear=wider(_moved(was.previous_linear, old, wide), len(new)),
+        added = range(old.n_labels, wide.n_labels)
+        return Potentials(
+            edges=np.zeros((wide.n_labels + 1, wide.n_labels), np.float32),
+            linear=wider(_moved(was.linear, old, wide), len(added)),
+            previous_linear=wider(_moved(was.previous_linear, old, wide), len(added)),
             forests=new_label_forests(
-                [history_moved(forest, old, wide) for forest in was.forests],
-                range(old.n_labels, wide.n_labels),
-                was.rounds,
+                [history_moved(forest, old, wide) for forest in was.forests], added, was.rounds
             ),
             rounds=was.rounds,
         )
-        masks = wider_masks(self.masks, self.settings.constraints, names, self.settings.order)
-        return replace(self, labels=names, masks=masks, potentials=potentials)
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
         previous = potentials.previous_linear
         if potentials.rounds >= self.settings.linear_rounds:  # no linear round will ask for it
             previous = LinearWeights.zeros(*previous.shape)
-        return {
-            "kind": "memm",
-            "settings": settings_state(self.settings),
-            "labels": self.labels,
-            "columns": self.columns.to_state(),
-            "masks": masks_state(self.masks),
+        return self.common_state("memm") | {
             "linear": sparse_state(potentials.linear),
             "previous_linear": sparse_state(previous),
             "forest": potentials.forest.to_state(),
@@ -110,18 +81,8 @@ class MEMM(LocalModel):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> MEMM:
         fields = Fields(state)
-        fields.string("kind", choices=("memm",))
-        settings = read_settings(fields.fields("settings"), MEMMSettings)
-        labels = fields.strings("labels", unique=True)
-        if not labels:
-            fields.fail("labels", "at least one label", "none")
+        settings, labels, columns, masks = read_common(fields, "memm", MEMMSettings)
         n_labels = len(labels)
-        columns = Columns.from_state(fields.table("columns"))
-        masks = read_masks(fields.fields("masks"), n_labels)
-        try:
-            settings.check_labels(n_labels)
-        except ValueError as error:
-            fields.fail("labels", "few enough for the order", str(error))
         history = History(n_labels, settings.order)
         n_features = history.n_features + len(columns.counts)
         n_numeric = len(columns.numeric_names)
@@ -196,32 +157,14 @@ class MEMMTrainer(Trainer):
 
 
 @dataclass(frozen=True)
-class MEMMRecipe(Recipe):
-    """A MEMM with these settings."""
-
+class MEMMRecipe(LocalRecipe):
     settings: MEMMSettings
+    model_type = MEMM
+    name = "a MEMM"
 
-    def changed(self, **settings: Any) -> MEMMRecipe:
-        return MEMMRecipe(replace(self.settings, **settings))
-
-    def new(self, labels: list[str], columns: Columns, data: Sequences) -> MEMM:
-        settings = self.settings.resolved(len(labels))
-        settings.check_labels(len(labels))
-        masks = new_masks(settings.constraints, labels, settings.order, data)
+    def untrained(
+        self, settings: MEMMSettings, labels: list[str], columns: Columns, masks: Masks
+    ) -> MEMM:
         n_features = History(len(labels), settings.order).n_features + len(columns.counts)
         potentials = Potentials.zeros(len(labels), n_features, len(columns.numeric_names))
         return MEMM(settings, labels, columns, masks, potentials)
-
-    def continued(self, model: SequenceModel) -> MEMM:
-        """What the model is stays as it is: its order, its direction, its constraints."""
-        if not isinstance(model, MEMM):
-            raise ValueError("treecrf: only a MEMM can be trained on as one; train a new model")
-        was = model.settings
-        settings = replace(
-            self.settings,
-            order=was.order,
-            right_to_left=was.right_to_left,
-            constraints=was.constraints,
-        ).resolved(len(model.labels))
-        settings.check_labels(len(model.labels))
-        return replace(model, settings=settings)
