@@ -60,33 +60,9 @@ def estimator(**changes: Any) -> BoostedCRF:
     return BoostedCRF(**{**SETTINGS, **changes})
 
 
-class Averaged:
-    """Several models that differ by their seeds only; their marginals are averaged."""
-
-    def __init__(self, models: Sequence[BoostedCRF]) -> None:
-        self.models = models
-
-    def fit(self, X: list[Any], y: list[list[str]]) -> Averaged:
-        for model in self.models:
-            model.fit(X, y)
-        return self
-
-    def predict(self, X: list[Any]) -> list[list[str]]:
-        labels = self.models[0].classes_
-        sums = [np.zeros((len(x), len(labels))) for x in X]
-        for model in self.models:
-            for total, rows in zip(sums, model.predict_marginals(X), strict=True):
-                total += [[row[label] for label in labels] for row in rows]
-        return [[labels[i] for i in total.argmax(axis=1)] for total in sums]
-
-    def score(self, X: list[Any], y: list[list[str]]) -> float:
-        pairs = zip(self.predict(X), y, strict=True)
-        right = [a == b for p, gold in pairs for a, b in zip(p, gold, strict=True)]
-        return float(np.mean(right))
-
-
-def averaged(n: int = SEEDS, **changes: Any) -> Averaged:
-    return Averaged([estimator(seed=seed, **{**FASTER, **changes}) for seed in range(n)])
+def several(n: int = SEEDS, **changes: Any) -> list[BoostedCRF]:
+    """Models to be averaged, not yet fitted."""
+    return [estimator(seed=seed, **{**FASTER, **changes}) for seed in range(n)]
 
 
 def inputs(records: Sequence[Record]) -> Part:
@@ -144,12 +120,12 @@ def cross_validate() -> dict[str, float]:
     total = 0
     for held_out in range(FOLDS):
         X, y = inputs([r for r, f in zip(records, fold, strict=True) if f != held_out])
-        slow, together = estimator().fit(X, y), averaged().fit(X, y)
+        slow, models = estimator().fit(X, y), [model.fit(X, y) for model in several()]
         X, y = inputs([r for r, f in zip(records, fold, strict=True) if f == held_out])
         accuracies = {
             "one model, small steps": slow.score(X, y),
-            "models with larger steps, mean": np.mean([m.score(X, y) for m in together.models]),
-            "their average": together.score(X, y),
+            "models with larger steps, mean": np.mean([m.score(X, y) for m in models]),
+            "their average": BoostedCRF.average(models).score(X, y),
         }
         n = sum(map(len, y))
         say(f"  fold {held_out + 1}, {n} residues: {in_words(accuracies)}")

@@ -284,13 +284,14 @@ def trained_on_groups(quick: bool) -> dict[str, Trained]:
     parts = protein.parts()
     changes = {"rounds": 10} if quick else {}
     methods = {}
-    for method, model in {
-        "groups of residues": protein.Averaged([protein.estimator(**changes)]),
-        "groups, five seeds": protein.averaged(2 if quick else protein.SEEDS, **changes),
+    for method, models in {
+        "groups of residues": [protein.estimator(**changes)],
+        "groups, five seeds": protein.several(2 if quick else protein.SEEDS, **changes),
     }.items():
-        seconds = cpu_seconds(lambda m=model: m.fit(*parts["train"]))
-        rounds = sum(own.model_.rounds for own in model.models)
-        methods[method] = Trained(model.predict(parts["test"][0]), seconds, rounds)
+        seconds = cpu_seconds(lambda own=models: [m.fit(*parts["train"]) for m in own])
+        rounds = sum(model.rounds_ for model in models)
+        predicted = BoostedCRF.average(models).predict(parts["test"][0])
+        methods[method] = Trained(predicted, seconds, rounds)
     return methods
 
 

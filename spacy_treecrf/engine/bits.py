@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -83,22 +82,6 @@ def perceptron_bit(
     factor = np.float32(MEAN_SCORE / size if size > 0.0 else 1.0)
     linear = LinearWeights(categorical * factor, numeric * factor)
     return Potentials(edges * factor, linear, LinearWeights.zeros(*shape), (), 0)
-
-
-def mean_bit(bits: Sequence[Potentials]) -> Potentials:
-    """The bit whose scores are the mean of theirs: it has all trees, each counting its share."""
-    share = 1.0 / len(bits)
-    linear = LinearWeights(
-        np.mean([bit.linear.categorical for bit in bits], axis=0, dtype=np.float32),
-        np.mean([bit.linear.numeric for bit in bits], axis=0, dtype=np.float32),
-    )
-    return Potentials(
-        np.mean([bit.edges for bit in bits], axis=0, dtype=np.float32),
-        linear,
-        LinearWeights.zeros(*linear.shape),
-        tuple(bit.forest.scaled(share) for bit in bits),
-        0,
-    )
 
 
 def bit_probabilities(

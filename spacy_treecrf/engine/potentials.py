@@ -122,6 +122,25 @@ class Potentials:
         return Update(edges, forest, None, after, join_forests(echo))
 
 
+def mean_potentials(many: Sequence[Potentials]) -> Potentials:
+    """Those whose scores are the means of theirs: all trees, each counting its share.
+
+    The trees of one come after those of another. No round belongs to all: there are 0.
+    """
+    share = 1.0 / len(many)
+    linear = LinearWeights(
+        np.mean([each.linear.categorical for each in many], axis=0, dtype=np.float32),
+        np.mean([each.linear.numeric for each in many], axis=0, dtype=np.float32),
+    )
+    return Potentials(
+        edges=np.mean([each.edges for each in many], axis=0, dtype=np.float32),
+        linear=linear,
+        previous_linear=LinearWeights.zeros(*linear.shape),
+        forests=tuple(each.forest.scaled(share) for each in many),
+        rounds=0,
+    )
+
+
 class ForestScorer:
     """A forest prepared for scoring: posting lists where trees fit, traversal for others.
 

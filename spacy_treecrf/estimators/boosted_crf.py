@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from spacy_treecrf.engine.boosting import RoundInfo
@@ -10,6 +10,7 @@ from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.model import SequenceModel
+from spacy_treecrf.models.pooling import pooled
 
 
 class BoostedCRF(SequenceEstimator):
@@ -141,6 +142,21 @@ class BoostedCRF(SequenceEstimator):
 
     _model_type = CRF
     model_: CRF
+
+    @classmethod
+    def average(cls, models: Sequence[BoostedCRF]) -> BoostedCRF:
+        """One model whose scores are the means of theirs: fitted ones that differ by their seeds.
+
+        Where data is small, trees that see different parts of it (`subsample`, `colsample`) are
+        better together. The probability of a label sequence is the geometric mean of the
+        models', normalised; it is exact, as are all others. Parameters are those of the first.
+        """
+        for each in models:
+            each._fitted()
+        model = pooled([each.model_ for each in models])
+        estimator = cls(**models[0].get_params())
+        estimator.model_ = model
+        return estimator
 
     def _recipe(self) -> CRFRecipe:
         return CRFRecipe(Settings(**{name: getattr(self, name) for name in Settings.names()}))

@@ -13,7 +13,6 @@ from spacy_treecrf.engine import chain as chains
 from spacy_treecrf.engine.bits import (
     bit_probabilities,
     boosted_bit,
-    mean_bit,
     perceptron_bit,
     with_cascade,
 )
@@ -23,7 +22,7 @@ from spacy_treecrf.engine.chain_fitting import fit_label_chain
 from spacy_treecrf.engine.constraints import first_forbidden
 from spacy_treecrf.engine.forest import Forest
 from spacy_treecrf.engine.linear import LinearWeights
-from spacy_treecrf.engine.potentials import Potentials, Scorer
+from spacy_treecrf.engine.potentials import Potentials, Scorer, mean_potentials
 from spacy_treecrf.engine.residuals import allowed_labels
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -168,7 +167,7 @@ class ColumnsTrainer(Trainer):
         for (j, fold), (bit, seen) in zip(tasks, found, strict=True):
             learned[j].append(bit)
             self._seen[fold.predicted_rows, j] = seen
-        return [(j, mean_bit(bits)) for j, bits in learned.items()]
+        return [(j, mean_potentials(bits)) for j, bits in learned.items()]
 
     def _learn_one(self, task: tuple[int, Fold]) -> tuple[Potentials, Floats]:
         """A column of a fold, and P(bit = 1) in the rows that it predicts."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.reproduce.protein import EDGE, RELATED, Averaged, families, folds, windows
-from spacy_treecrf import BoostedCRF
+from scripts.reproduce.protein import EDGE, RELATED, families, folds, windows
 from spacy_treecrf.corpora import Record
 
 
@@ -37,19 +36,3 @@ def test_chains_that_share_a_stretch_are_related_also_through_others() -> None:
     assert len({first, second, fifth}) == 3
     where = folds(chains, 2)
     assert where[0] == where[2] == where[3] != where[1]
-
-
-def test_averaged_models_predict_by_the_mean_of_their_marginals() -> None:
-    X = [windows(list(chain)) for chain in ("KGAVL", "AVLGK", "GGKAV", "LVAKG")]
-    y = [["h" if item["residue[0]"] in "AVL" else "_" for item in items] for items in X]
-    one = BoostedCRF(rounds=3, subsample=0.7, min_rows=1, seed=1, threads=1, predictor="marginal")
-    other = BoostedCRF(rounds=3, subsample=0.7, min_rows=1, seed=2, threads=1)
-    both = Averaged([one, other]).fit(X, y)
-    found = [m.predict_marginals(X) for m in (one, other)]
-    expected = [
-        [max(a, key=lambda label: a[label] + b[label]) for a, b in zip(*pair, strict=True)]
-        for pair in zip(*found, strict=True)
-    ]
-    assert both.predict(X) == expected
-    assert Averaged([one]).predict(X) == one.predict(X)
-    assert both.score(X, both.predict(X)) == 1.0
