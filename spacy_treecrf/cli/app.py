@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from spacy_treecrf import __version__
-from spacy_treecrf.cli import corpus, evaluate, inspect_model, plot, tag, train, tune
+from spacy_treecrf.cli import average, corpus, evaluate, inspect_model, plot, tag, train, tune
 
 app = typer.Typer(
     name="spacy-treecrf",
@@ -32,6 +32,7 @@ app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
+app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.add_typer(corpus.app, name="corpus")
 

@@ -1,0 +1,129 @@
+"""`average`: several trained models as one."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_treecrf.cli.common import refuse_existing, reports_errors, say
+
+if TYPE_CHECKING:
+    from spacy_treecrf.models.crf import CRF
+    from spacy_treecrf.models.model import SequenceModel
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf average training/seed*/model-best -o training/average
+  spacy-treecrf average one.treecrf two.treecrf three.treecrf -o all.treecrf
+
+Train them on the same data with other seeds, and with less than all rows or columns for each tree
+(subsample, colsample), or they will all be the same.
+"""
+
+
+@reports_errors
+def average(
+    models: Annotated[
+        list[str], typer.Argument(help="Files of `train`, or spaCy pipelines: two or more.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Model file, or folder of the pipeline.")
+    ],
+    force: Annotated[bool, typer.Option(help="Replace what is there.")] = False,
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the treecrf pipe, if the pipelines have several.")
+    ] = None,
+) -> None:
+    """One model whose scores are the means of theirs: more accurate where data is small.
+
+    It has all of their trees. Its probabilities are exact, as theirs are: geometric means of them,
+    normalised. Other pipes are those of the first pipeline.
+    """
+    from spacy_treecrf.columnar.model import model_file
+
+    if len(models) < 2:
+        raise ValueError(f"treecrf: there is nothing to average {models[0]} with; name two or more")
+    are_files = [model_file(model).is_file() for model in models]
+    if all(are_files):
+        refuse_existing(output, force)
+        _average_files(models, output)
+    elif any(are_files):
+        raise ValueError(
+            f"treecrf: {models[are_files.index(True)]} is a model file, and "
+            f"{models[are_files.index(False)]} is not; name files or pipelines"
+        )
+    else:
+        if output.exists() and not (force and output.is_dir()):
+            raise ValueError(
+                f"treecrf: {output} exists; name another folder, or replace it by --force"
+            )
+        _average_pipelines(models, pipe, output)
+    say(f"wrote {output}")
+
+
+def _average_files(models: list[str], output: Path) -> None:
+    from spacy_treecrf.columnar.model import ColumnModel
+    from spacy_treecrf.evaluation.taggers import load_model
+    from spacy_treecrf.models.pooling import pooled
+
+    crfs, templates = [], []
+    for model in models:
+        learned, columns = load_model(model)
+        if columns is None:
+            raise ValueError(
+                f"treecrf: {model} was saved by an estimator: average such models by "
+                "BoostedCRF.average"
+            )
+        crfs.append(_crf(learned, model))
+        templates.append(columns.template)
+        if columns.template.to_state() != templates[0].to_state():
+            raise ValueError(
+                f"treecrf: {models[0]} and {model} read their columns in different ways; train "
+                "them with the same --columns and --window"
+            )
+    ColumnModel(templates[0], pooled(crfs)).save(output)
+
+
+def _average_pipelines(models: list[str], pipe: str | None, output: Path) -> None:
+    from spacy_treecrf.evaluation.taggers import load_pipe
+    from spacy_treecrf.models import storage
+    from spacy_treecrf.models.pooling import pooled
+
+    nlp, first = load_pipe(models[0], pipe)
+    crfs = [_crf(first.shim.trained, models[0])]
+    features = storage.dump(first.features.to_state())
+    for model in models[1:]:
+        other = load_pipe(model, pipe)[1]
+        crfs.append(_crf(other.shim.trained, model))
+        if storage.dump(other.features.to_state()) != features:
+            raise ValueError(
+                f"treecrf: {models[0]} and {model} have different features; train them by the "
+                "same config"
+            )
+    first.shim.learned = pooled(crfs)
+    # All or nothing: written beside the output, then moved.
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".treecrf-") as folder:
+        new, old = Path(folder, "new"), Path(folder, "old")
+        nlp.to_disk(new)
+        if output.exists():
+            output.rename(old)
+        try:
+            new.rename(output)
+        except OSError:
+            if old.exists():
+                old.rename(output)
+            raise
+
+
+def _crf(model: SequenceModel, name: str) -> CRF:
+    from spacy_treecrf.models.crf import CRF
+
+    if not isinstance(model, CRF):
+        raise ValueError(
+            f"treecrf: {name} holds a {type(model).__name__}; only boosted CRFs can be averaged"
+        )
+    return model
