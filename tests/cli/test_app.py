@@ -12,7 +12,7 @@ import spacy_treecrf
 from tests.cli.calls import good, process, refused
 from tests.test_package import loaded_after
 
-COMMANDS = ["train", "tag", "evaluate", "compare", "inspect", "plot", "tune"]
+COMMANDS = ["train", "tag", "evaluate", "compare", "inspect", "plot", "average", "tune"]
 
 
 def test_help_shows_all_commands_and_how_to_start() -> None:
