@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from spacy_treecrf.engine.bits import bit_probabilities, boosted_bit, mean_bit, perceptron_bit
+from spacy_treecrf.engine.bits import bit_probabilities, boosted_bit, perceptron_bit
 from spacy_treecrf.engine.columns import Columns, fit_columns
-from spacy_treecrf.engine.potentials import Potentials, Scorer
+from spacy_treecrf.engine.potentials import Potentials, Scorer, mean_potentials
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
@@ -43,7 +43,7 @@ def test_the_mean_of_bits_has_the_mean_of_their_scores() -> None:
     scores = [
         Scorer(b, columns.bin_values, SETTINGS.context_order).score(data, ALONE) for b in bits
     ]
-    mean = mean_bit(bits)
+    mean = mean_potentials(bits)
     found = Scorer(mean, columns.bin_values, SETTINGS.context_order).score(data, ALONE)
     assert not np.allclose(scores[0], scores[1], atol=0.05)
     np.testing.assert_allclose(found, np.mean(scores, axis=0), atol=1e-3)
@@ -54,7 +54,7 @@ def test_the_mean_of_one_bit_is_that_bit() -> None:
     data, columns = training_bits(0)
     bit = boosted_bit(data, columns, SETTINGS)
     assert np.array_equal(
-        probabilities(mean_bit([bit]), data, columns), probabilities(bit, data, columns)
+        probabilities(mean_potentials([bit]), data, columns), probabilities(bit, data, columns)
     )
 
 
