@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scripts.reproduce.report import Table
+from scripts.reproduce.secoc_points import LENGTHS, ROUNDS
 from spacy_treecrf import SECOCCRF, BoostedCRF
 from spacy_treecrf.cli.common import say
 from spacy_treecrf.corpora import Record
@@ -24,8 +25,6 @@ WIDTHS = (1, 3, 5, 7)
 WIDE = 7
 MANY_SEQUENCES, QUICK_SEQUENCES = 10_000, 300
 MANY_LEAVES = 256
-BITS = 20
-ROUNDS = 20
 
 Matrix = npt.NDArray[np.float64]
 
@@ -106,23 +105,19 @@ class Plenty:
     independent: list[float]
     cascade: list[float]  # c-SECOC(1)
 
-    def gap(self, low: list[float], high: list[float]) -> float:
-        return float(np.mean(high) - np.mean(low))
-
 
 def plenty(quick: bool, seeds: Sequence[int]) -> Plenty:
     """The variants on "both" with many training sequences."""
     n = QUICK_SEQUENCES if quick else MANY_SEQUENCES
     found = Plenty(n, [], [], [])
     for seed in seeds:
-        model = synthetic_model("both", seed)
-        train = labelled_items(model.sample(n), "tag", WIDE)
+        train = labelled_items(synthetic_model("both", seed).sample(n), "tag", WIDE)
         test = labelled_items(synthetic_splits("both", seed)["test"], "tag", WIDE)
         for accuracies, settings in zip(
             (found.iid, found.independent, found.cascade), variants(), strict=True
         ):
-            coded = SECOCCRF(bits=BITS, decoding="l1", training="columns", **settings).fit(*train)
-            accuracies.append(100 * coded.score(*test))
+            model = SECOCCRF(bits=max(LENGTHS), decoding="l1", training="columns", **settings)
+            accuracies.append(100 * model.fit(*train).score(*test))
             say(f"both, window {WIDE}, {n} sequences, seed {seed}: {accuracies[-1]:.2f} %")
     return found
 

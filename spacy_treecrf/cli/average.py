@@ -32,7 +32,7 @@ def average(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Model file, or folder of the pipeline.")
     ],
-    force: Annotated[bool, typer.Option(help="Replace what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipelines have several.")
     ] = None,
