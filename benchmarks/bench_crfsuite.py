@@ -64,12 +64,15 @@ def bench_crfsuite(corpus: Corpus, iterations: int) -> dict[str, Any]:
 
 
 def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
-    """target: the F1 whose first round is looked for."""
+    """Train and time BoostedCRF.
+
+    target: The F1 whose first round is looked for.
+    """
     from spacy_treecrf import BoostedCRF
-    from spacy_treecrf.engine.columns import fit_columns
+    from spacy_treecrf.engine.encoding.columns import fit_columns
     from spacy_treecrf.engine.threads import Workers
     from spacy_treecrf.models.crf import CRF, new_crf
-    from spacy_treecrf.models.model import Predictor
+    from spacy_treecrf.models.predictor import Predictor
 
     few = slice(COMPILE_SENTENCES)
     tiny = BoostedCRF(rounds=3, linear_rounds=2)
@@ -88,7 +91,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
         return span_f1(corpus.y_test, [names[a:b] for a, b in pairwise(test.offsets)])
 
     def first_round_at_target() -> int | None:
-        """Boosted round by round, a model is the same as after one training of so many rounds."""
+        """The first round with the target F1; training in one go gives the same models."""
         train = encode(crf.columns, crf.labels, corpus.X, corpus.y)
         young = new_crf(crf.settings, crf.labels, crf.columns, train)
         with Workers() as workers:
@@ -116,7 +119,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
 
 
 def training_memory(limit: int | None) -> dict[str, float]:
-    """Peak of this process while it trains, and how much of that the feature dicts hold."""
+    """The peak memory of this process while it trains, and the part that feature dicts hold."""
     from spacy_treecrf import BoostedCRF
 
     before = peak_megabytes()
@@ -136,7 +139,7 @@ def main() -> None:
     if options.memory:
         print(json.dumps(training_memory(limit)))
         return
-    # first: a process starts with the peak of the one that made it
+    # This comes first, as a process starts with the peak of the one that made it.
     memory = run_python(__file__, "--memory", *(["--quick"] if options.quick else []))
     with tempfile.TemporaryDirectory() as cache:
         if not options.quick:  # so that the compile time is that of a first use

@@ -9,11 +9,12 @@ import argparse
 from functools import partial
 from itertools import pairwise
 
+from scripts.reproduce.future_bits import LAYER, FutureBits, bit_features
 from spacy_treecrf import BoostedMEMM, FutureFeatureMEMM
-from spacy_treecrf.corpora.future_bits import LAYER, FutureBits, bit_features
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators import SequenceEstimator
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.predictor import Predictor
 
 from timing import best_seconds, report
 
@@ -35,15 +36,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="double the length only once")
     quick = parser.parse_args().quick
-    records = FutureBits("or").sample(100)
-    X, y = [bit_features(record) for record in records], [r.labels[LAYER] for r in records]
+    sequences = FutureBits("or").sample(100)
+    X, y = [bit_features(sequence) for sequence in sequences], [r.labels[LAYER] for r in sequences]
     lengths = [SHORTEST * 2**i for i in range(2 if quick else DOUBLINGS + 1)]
     (whole,) = FutureBits("or", length=lengths[-1]).sample(1, stream="test")
     features = bit_features(whole)
     for name, model in MODELS.items():
         model.set_params(threads=1).fit(X, y, X, y)
-        # encoding dicts would hide what decoding takes
-        encoded = [model._encode([features[:length]]) for length in lengths]
+        # Encoding of dicts would hide the time of decoding.
+        encoded = [
+            Sequences.unlabelled(*model.model_.columns.encode([features[:length]]))
+            for length in lengths
+        ]
         with Workers(1) as workers:
             predictor = Predictor(model.model_, workers)
             seconds = [best_seconds(partial(predictor.labels, data)) for data in encoded]

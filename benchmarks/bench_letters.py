@@ -17,13 +17,12 @@ from typing import Any
 
 from spacy.util import load_config
 
-from spacy_treecrf.corpora import Record, load_corpus, prepare_corpus
+from spacy_treecrf.corpora import LabelledSequence, load_corpus, prepare_corpus
 from spacy_treecrf.corpora.aligner import without_stress
 from spacy_treecrf.evaluation.judging import judge
-from spacy_treecrf.evaluation.taggers import load_tagger
 from spacy_treecrf.features.characters import class_of
+from spacy_treecrf.taggers.loading import load_tagger
 
-from corpora import corpus
 from spacy_data import CONFIGS, run_spacy
 from timing import report, timed
 
@@ -33,12 +32,12 @@ QUICK_WORDS = 500
 EDGE = "<edge>"
 
 Item = dict[str, str]
-Labels = list[list[Any]]  # of each word, a label for each letter
+Labels = list[list[Any]]  # by word, a label for each letter
 
 
 @dataclass(frozen=True)
 class Job:
-    task: str  # of project.yml: the name of its config
+    task: str  # a task of project.yml, which is also the name of its config
     corpus: str
     split: str
     layer: str
@@ -91,10 +90,10 @@ def bench_ours(job: Job, words: int, settings: dict[str, Any]) -> dict[str, Any]
 
 
 def bench_crfsuite(
-    job: Job, splits: dict[str, list[Record]], columns: Columns, iterations: int
+    job: Job, splits: dict[str, list[LabelledSequence]], columns: Columns, iterations: int
 ) -> dict[str, Any]:
-    gold = {part: [record.labels[job.layer] for record in splits[part]] for part in splits}
-    items = {part: [columns.items(record.words) for record in splits[part]] for part in splits}
+    gold = {part: [sequence.labels[job.layer] for sequence in splits[part]] for part in splits}
+    items = {part: [columns.items(sequence.words) for sequence in splits[part]] for part in splits}
     trials = []
     for penalty in PENALTIES:
         model, seconds = timed(
@@ -130,7 +129,10 @@ def _tag(model: str, X: list[list[Item]]) -> Labels:
 
 @dataclass(frozen=True)
 class Columns:
-    """Those of spacy_treecrf.CharacterFeatures.v1 as dicts; without `more`, single letters."""
+    """The columns of spacy_treecrf.CharacterFeatures.v1 as feature dicts.
+
+    more: Whether n-grams and classes are columns too, beside single letters.
+    """
 
     features: dict[str, Any]  # the block of the config
     more: bool
@@ -169,7 +171,6 @@ def main() -> None:
     if options.quick:
         words, iterations = QUICK_WORDS, QUICK_ITERATIONS
         settings = {"training.max_steps": 1}
-    os.environ.setdefault("TREECRF_CORPORA", str(corpus("moby_hyph").parent))
 
     for name in options.jobs:
         job = JOBS[name]

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from spacy_treecrf.engine.columns import fit_columns
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.encoding.columns import fit_columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRF, new_crf
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.predictor import Predictor
 
 from corpora import encode, read_conll2000
 from timing import report, timed
@@ -34,7 +34,7 @@ THREADS = 2
 OURS = Settings(order=0, linear_rounds=0, leaves=31)
 OUR_RATES = (OURS.shrinkage, 0.5, 0.3)
 ITS_DEFAULTS = {"num_leaves": OURS.leaves}
-# without a penalty LightGBM's log-loss grows at rates above 0.1
+# Without a penalty LightGBM's log-loss grows at rates above 0.1.
 SAME_LIMITS = ITS_DEFAULTS | {"min_data_in_leaf": OURS.min_rows, "lambda_l2": OURS.penalty}
 ITS_RATES = (0.1, 0.2, 0.3)
 
@@ -42,9 +42,9 @@ Probabilities = Callable[[Sequences], npt.NDArray[np.float64]]
 
 
 def one_hot(data: Sequences, n_features: int) -> csr_matrix:
-    present = data.codes >= 0
+    present = data.feature_ids >= 0
     first = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
-    ids = np.sort(np.where(present, data.codes, n_features), axis=1)
+    ids = np.sort(np.where(present, data.feature_ids, n_features), axis=1)
     ids = ids[ids < n_features]
     shape = (data.n_rows, n_features)
     return csr_matrix((np.ones(len(ids), np.float32), ids, first), shape=shape)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRF, new_crf
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.predictor import Predictor
 
 from timing import report, timed
 
@@ -28,7 +28,7 @@ LONG = 100_000
 
 @dataclass(frozen=True)
 class Size:
-    """What a synthetic data set is like; `vocabulary` is that of one column."""
+    """The size of a synthetic data set; `vocabulary` is that of one column."""
 
     rows: int = 40_000
     columns: int = 10
@@ -39,7 +39,7 @@ class Size:
     zipf: bool = True  # frequency ~ 1/rank as of words; otherwise ~ 1/sqrt(rank)
 
 
-# the field that doubles, and where it starts
+# The field that doubles, and the size that it starts from.
 AXES = {
     "rows": ("rows", Size()),
     "columns": ("columns", Size()),
@@ -87,7 +87,7 @@ def synthetic(size: Size, seed: int = 0) -> tuple[Columns, Sequences]:
     labels[random] = rng.integers(size.labels, size=int(random.sum()))
     return columns, Sequences(
         offsets=np.append(np.arange(0, size.rows, size.length), size.rows),
-        codes=new_id[where].reshape(keys.shape),
+        feature_ids=new_id[where].reshape(keys.shape),
         numeric=np.zeros((size.rows, 0), np.uint8),
         labels=labels.astype(np.int32),
         weights=np.ones(size.rows, np.float32),
@@ -100,7 +100,7 @@ def untrained(size: Size, columns: Columns, data: Sequences) -> CRF:
 
 
 def seconds_per_round(size: Size) -> tuple[float, float, int]:
-    """Of the fastest linear round and the fastest round of trees; and the number of features."""
+    """Seconds of the fastest linear round and the fastest round of trees; number of features."""
     columns, data = synthetic(size)
     rounds = []
     with Workers(size.threads) as workers:

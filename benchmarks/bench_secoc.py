@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF, PerceptronTagger
 from spacy_treecrf.corpora import Synthetic, load_corpus
-from spacy_treecrf.corpora.items import labelled_items
 from spacy_treecrf.corpora.synthetic import SETTINGS, synthetic_model
 from spacy_treecrf.estimators import SequenceEstimator
 
@@ -43,7 +43,7 @@ K300 = {"n_labels": 300, "n_observations": 300}
 def measured(
     model: SequenceEstimator, train: tuple[Any, Any], test: tuple[Any, Any]
 ) -> dict[str, float]:
-    """Accuracy in percent, and seconds of training on the wall and on all cores."""
+    """The accuracy in percent, and the seconds of training on the wall and on all cores."""
     wall, cpu = time.perf_counter(), time.process_time()
     model.fit(*train)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -133,7 +133,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Pass:
-    """What annotating the documents once took; of the processor's time, too: others may use it."""
+    """The wall and processor time of annotating the documents once."""
 
     seconds: float
     cpu_seconds: float

@@ -18,7 +18,7 @@ QUICK_DOCUMENTS, QUICK_TEST_DOCUMENTS = 100, 40
 WARM_UP = 20  # documents
 WINDOW = range(-2, 3)
 AFFIXES = range(1, 5)
-# configs/ner.cfg with the columns of `items`, the estimator's defaults, and documents as sequences
+# Settings of configs/ner.cfg: the columns of `items`, the estimator's defaults, whole documents.
 PLAIN = {
     "components.treecrf.features.document": "[]",
     "components.treecrf.features.attrs.ORTH": "[0]",
@@ -32,7 +32,7 @@ PREFIX, SUFFIX = ([(n, f"{name}{n}") for n in AFFIXES] for name in ("prefix", "s
 
 
 def items(words: Sequence[str]) -> list[Item]:
-    """For each word, its plain columns."""
+    """The plain columns of each word, as feature dicts."""
     from spacy.lang.lex_attrs import word_shape
 
     edge = [PAD] * -min(WINDOW)

@@ -40,7 +40,7 @@ def save_model(path: str) -> dict[str, Any]:
 
 
 def first_prediction(path: str) -> dict[str, Any]:
-    """Seconds from before the first import to the first labels and probabilities."""
+    """The seconds from before the first import to the first labels and probabilities."""
 
     def work() -> None:
         from spacy_treecrf import BoostedCRF

@@ -1,4 +1,4 @@
-"""Readers of the corpora, their feature dicts, and the scores they are judged by."""
+"""Readers of corpora, their feature dicts, and their scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 
 Item = dict[str, str]
@@ -29,9 +29,11 @@ LETTER = [f"letter[{d}]" for d in range(-NETTALK_HALF_WINDOW, NETTALK_HALF_WINDO
 
 
 def corpus(*parts: str) -> Path:
-    """A corpus file, below TREECRF_CORPORA or ../shared/corpora."""
-    default = Path(__file__).resolve().parents[2] / "shared" / "corpora"
-    path = Path(os.environ.get("TREECRF_CORPORA", default)).joinpath(*parts)
+    """A corpus file, below the folder that TREECRF_CORPORA names."""
+    folder = os.environ.get("TREECRF_CORPORA")
+    if not folder:
+        raise SystemExit("set TREECRF_CORPORA to the corpora's folder")
+    path = Path(folder).joinpath(*parts)
     if not path.exists():
         raise SystemExit(f"{path} does not exist; set TREECRF_CORPORA to the corpora's folder")
     return path
@@ -46,7 +48,7 @@ def read_conll2000(part: str, limit: int | None = None) -> Labelled:
 
 
 def chunking_items(words: Sequence[str], tags: Sequence[str]) -> list[Item]:
-    """For each word: words and tags at -2..2, shapes at -1..1, the word, its ends."""
+    """Feature dicts of words: words and tags at -2..2, shapes at -1..1, the word, its ends."""
     lower = [PAD, PAD, *(word.lower() for word in words), PAD, PAD]
     tags = [PAD, PAD, *tags, PAD, PAD]
     shapes = [PAD, *map(shape, words), PAD]
@@ -121,7 +123,7 @@ def _stress_data(words: list[tuple[str, str]]) -> Labelled:
 
 
 def letter_items(word: str) -> list[Item]:
-    """For each letter: the letters in a window around it."""
+    """Feature dicts of letters: the letters in a window around each."""
     padding = "_" * NETTALK_HALF_WINDOW
     padded = padding + word + padding
     return [dict(zip(LETTER, padded[t : t + len(LETTER)], strict=True)) for t in range(len(word))]
@@ -131,11 +133,11 @@ def encode(
     columns: Columns, labels: Sequence[str], X: list[list[Item]], y: list[list[str]]
 ) -> Sequences:
     """X and y in a model's columns and label ids; a label that it does not have is unknown."""
-    offsets, codes, numeric = columns.encode(X)
+    offsets, feature_ids, numeric = columns.encode(X)
     ids = {label: i for i, label in enumerate(labels)}
     flat = [ids.get(label, UNKNOWN_LABEL) for sequence in y for label in sequence]
     weights = np.ones(len(flat), np.float32)
-    return Sequences(offsets, codes, numeric, np.array(flat, np.int32), weights)
+    return Sequences(offsets, feature_ids, numeric, np.array(flat, np.int32), weights)
 
 
 def spans(labels: Sequence[str]) -> Iterator[tuple[int, int, str]]:

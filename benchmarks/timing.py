@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """What `work` returns, and the seconds it took."""
+    """The result of `work`, and the seconds it took."""
     began = time.perf_counter()
     result = work()
     return result, time.perf_counter() - began
@@ -34,7 +34,7 @@ def peak_megabytes() -> float:
 
 
 def run_python(*arguments: str, **environment: str) -> Any:
-    """The JSON that a new interpreter prints last."""
+    """Run a new interpreter; returns the JSON that it prints last."""
     done = subprocess.run(
         [sys.executable, *arguments],
         env=os.environ | environment,
@@ -54,7 +54,7 @@ def report(benchmark: str, **values: Any) -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """Floats cut to 4 significant digits, also inside lists and dicts."""
+    """The value with its floats cut to 4 significant digits, also inside lists and dicts."""
     if isinstance(value, dict):
         return {name: _rounded(v) for name, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Write the corpus of a task into corpus/<task>/; what it is made from is fetched if need be.
+"""Write the corpus of a task into corpus/<task>/; its source is fetched if need be.
 
 Nothing is fetched that is below the folder named by TREECRF_CORPORA, or below assets/.
 """
@@ -33,7 +33,7 @@ TASKS = {
     "protein8": ("protein8", "published"),
     "ocr": ("ocr", "fold0"),
 }
-OWN = "default"  # the rule of the task
+OWN = "default"  # stands for the split rule of the task
 
 
 @reports_errors
@@ -60,7 +60,7 @@ def prepare(
 
 
 def provide(corpus: Corpus, project: Path) -> None:
-    """Have the files of the corpus, if they are nowhere, from the assets of the project."""
+    """Make sure that the files of a corpus are there, if need be from the assets of the project."""
     if corpus.found():
         return
     for asset in assets_of(corpus, project):
@@ -80,7 +80,7 @@ def assets_of(corpus: Corpus, project: Path) -> Iterator[dict[str, Any]]:
 
 
 def download(address: str, place: Path, checksum: str) -> None:
-    """The file is there in the end only if all of it came."""
+    """Download a file; it is there in the end only if all of it came."""
     say(f"fetching {address}")
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:

@@ -1,4 +1,4 @@
-"""Renew the terminal output that README.md shows: it is what the command named above it prints.
+"""Renew the terminal output that README.md shows: each block is what the command above it prints.
 
 Run it where `spacy project run all` has run, as the commands read what that made.
 """
@@ -28,7 +28,7 @@ def readme(
         bool, typer.Option("--check", help="Change nothing; fail if all but numbers differs.")
     ] = False,
 ) -> None:
-    """Replace terminal output by what its command prints now."""
+    """Replace terminal output in README.md by what its commands print now."""
     text = path.read_text(encoding="utf8")
     renewed = SHOWN.sub(lambda shown: f"{shown[1]}{shown[2]}{printed_by(shown[1])}", text)
     if not check:
@@ -50,7 +50,7 @@ def printed_by(command: str) -> str:
 
 
 def without_numbers(text: str) -> list[str]:
-    """Lines to compare: figures may change with the machine, and widths with them."""
+    """The lines without figures, which change with the machine, and widths with them."""
     return re.sub(r"[ \d.]+", " ", text).splitlines()
 
 

@@ -1,4 +1,4 @@
-"""What `spacy project run all` ends with: scores, the wheel, and how to try the model."""
+"""The report that `spacy project run all` ends with: scores, the wheel, how to try the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spacy_treecrf.cli.tables import table, with_interval
 from spacy_treecrf.evaluation.bootstrap import Interval
 
 LETTERS_AND_WORDS = {"token_accuracy": "letters right %", "sequence_accuracy": "words right %"}
-# What the figures are called, where tokens and sequences have a better name.
+# Names of figures, for tasks whose tokens and sequences have a better name.
 OTHER_NAMES = {
     "letters": {"token_accuracy": "phoneme accuracy %", "sequence_accuracy": "word accuracy %"},
     "nettalk": LETTERS_AND_WORDS,
@@ -27,7 +27,7 @@ OTHER_NAMES = {
 }
 WORDS = ["photography", "photograph"]
 NEWS = ["Mary Shaw of the Bank of England opened its new office in Leeds on Monday ."]
-# What to show a model on; the pictures of ocr cannot be typed.
+# Examples to show a model on; the pictures of ocr cannot be typed.
 SAMPLES = {
     "letters": WORDS,
     "nettalk": WORDS,

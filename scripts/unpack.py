@@ -1,4 +1,4 @@
-"""Corpora that are published inside of other files, as files that the readers know."""
+"""Unpack corpora that are published inside of other files, as files that the readers know."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from spacy_treecrf.cli.common import beside
+from spacy_treecrf.storage.files import replacing
 
 
 def unpack(archive: Path) -> None:
-    """Write what is in the archive next to it. Its checksum must have been checked."""
+    """Write what is in the archive next to it. The checksum must have been checked before."""
     UNPACKERS[archive.name](archive)
 
 
 def unpack_conll2000(archive: Path) -> None:
     with zipfile.ZipFile(archive) as files:
         for name in ("train.txt", "test.txt"):
-            with beside(archive.parent / name) as place:
-                place.write_bytes(files.read(f"conll2000/{name}"))
+            with replacing(archive.parent / name) as file:
+                file.write(files.read(f"conll2000/{name}"))
 
 
 UNPACKERS: dict[str, Callable[[Path], None]] = {"conll2000.zip": unpack_conll2000}

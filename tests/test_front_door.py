@@ -87,10 +87,10 @@ def check_words(report: str) -> None:
 
 
 def test_second_command_of_the_readme_runs_the_tests(checkout: Path) -> None:
-    """With a few of the tests in the place of all, which would include this one."""
+    """Here a few of the tests stand for all, which would include this one."""
     command = readme_commands(checkout)[1]
     assert command.endswith(' && pytest -m "not slow"\n')
-    few = command.replace("pytest -m", "pytest tests/engine/test_constraints.py -m")
+    few = command.replace("pytest -m", "pytest tests/engine/chain/test_constraints.py -m")
     assert re.search(r"\d+ passed", run(["bash", "-euo", "pipefail", "-c", few], checkout))
 
 

@@ -16,27 +16,43 @@ import spacy_treecrf
 
 PACKAGE = Path(spacy_treecrf.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-# What the modules of each part may import from the package.
-LAYERS = {
-    "engine": {"engine"},
-    "models": {"engine", "models"},
-    "estimators": {"engine", "models", "estimators"},
-    "features": {"engine", "features"},
-    "pipeline": {"engine", "models", "features", "pipeline"},
-    "corpora": {"pipeline", "corpora"},
-    "columnar": {"engine", "models", "estimators", "columnar"},
-    "evaluation": {
-        "engine",
-        "models",
-        "estimators",
-        "features",
-        "pipeline",
-        "columnar",
-        "evaluation",
-    },
-    "tuning": {"tuning"},
+BASE = {"storage", "labels"}
+ENGINE_ROOT = BASE | {"engine"}
+BOOSTING = ENGINE_ROOT | {
+    f"engine/{room}" for room in ("encoding", "chain", "trees", "missing_values", "boosting")
 }
-WITHOUT_SPACY = ("engine", "models", "estimators", "columnar")
+ENGINE = BOOSTING | {f"engine/{room}" for room in ("perceptron", "memm", "future", "codes")}
+# What the modules of each room may import from the package, beside those of their own room.
+ROOMS = {
+    "": {"estimators", "cli"},
+    "storage": set(),
+    "labels": set(),
+    "engine": BASE,
+    "engine/encoding": ENGINE_ROOT,
+    "engine/chain": ENGINE_ROOT,
+    "engine/trees": ENGINE_ROOT | {"engine/encoding"},
+    "engine/missing_values": ENGINE_ROOT | {"engine/encoding", "engine/trees"},
+    "engine/boosting": BOOSTING,
+    "engine/perceptron": ENGINE_ROOT | {"engine/chain"},
+    "engine/memm": BOOSTING,
+    "engine/future": BOOSTING | {"engine/memm"},
+    "engine/codes": BOOSTING | {"engine/perceptron"},
+    "models": ENGINE,
+    "estimators": ENGINE | {"models"},
+    "features": ENGINE_ROOT | {"engine/encoding", "features/kernels"},
+    "features/kernels": ENGINE_ROOT,
+    "columnar": ENGINE | {"models", "estimators"},
+    "evaluation": ENGINE | {"models", "columnar"},
+    "pipeline": ENGINE | {"models", "features", "evaluation", "pipeline/tasks"},
+    "pipeline/tasks": BASE,
+    "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
+    "corpora": BASE,
+    "tuning": set(),
+}
+# The command line stands above all rooms.
+ROOMS["cli"] = set(ROOMS) | {"cli"}
+MOST_MODULES = 25  # in a folder
+WITHOUT_SPACY = ("storage", "labels", "engine", "models", "estimators", "columnar")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -89,23 +105,73 @@ def imports(module: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def room_of(path: Path) -> str:
+    room = path.relative_to(PACKAGE).parent.as_posix()
+    return "" if room == "." else room
+
+
+def module_of(name: str) -> Path | None:
+    """The file of the package that a full name of a module, or of something in it, belongs to."""
+    root, *path = name.split(".")
+    if root != PACKAGE.name:
+        return None
+    while path:
+        here = PACKAGE.joinpath(*path)
+        if here.with_suffix(".py").is_file():
+            return here.with_suffix(".py")
+        if here.is_dir():
+            return here / "__init__.py"
+        path.pop()
+    return PACKAGE / "__init__.py"
+
+
+def imported_modules(module: Path) -> set[Path]:
+    found = {module_of(name) for name in imports(module)}
+    return {path for path in found if path is not None and path != module}
+
+
+def test_every_folder_is_a_room_with_rules() -> None:
+    assert {room_of(module) for module in MODULES} == set(ROOMS)
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_modules_import_only_from_the_layers_below(module: Path) -> None:
-    layer = module.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    allowed = LAYERS.get(layer)
-    for name in imports(module):
-        root, *path = name.split(".")
-        if root == "spacy_treecrf" and path and allowed is not None:
-            assert path[0] in allowed, f"{module} imports {name}"
+def test_modules_import_only_what_their_room_may(module: Path) -> None:
+    room = room_of(module)
+    for imported in imported_modules(module):
+        if imported != PACKAGE / "__init__.py":
+            assert room_of(imported) in ROOMS[room] | {room}, f"{module} imports {imported}"
 
 
-def test_only_the_engine_imports_numba_and_neither_it_nor_models_import_spacy() -> None:
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports inside of functions and those for types count as well."""
+    below = {module: imported_modules(module) for module in MODULES if module.stem != "__init__"}
+    while below:
+        leaves = [module for module, others in below.items() if not others & set(below)]
+        assert leaves, f"a cycle among {sorted(str(m.relative_to(PACKAGE)) for m in below)}"
+        for module in leaves:
+            del below[module]
+
+
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - {""}))
+def test_rooms_say_what_lives_there_and_who_may_import_it(room: str) -> None:
+    folder = PACKAGE / room
+    assert len(list(folder.glob("*.py"))) <= MOST_MODULES + 1, "beside __init__.py"
+    doc = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf8")))
+    assert doc is not None
+    first, blank, *rest = doc.splitlines()
+    assert first.endswith((".", ":"))
+    assert not blank
+    assert "import" in " ".join(rest)
+
+
+def test_all_kernels_are_ours_and_neither_engine_nor_models_import_spacy() -> None:
+    """A function that numba.njit makes crashes where a signal handler raises."""
     for module in MODULES:
-        layer = module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        room = room_of(module)
         roots = {name.partition(".")[0] for name in imports(module)}
-        if layer != "engine":
+        if room != "engine" or module.stem not in ("kernel", "kernel_cache", "intrinsics"):
             assert not roots & {"numba", "llvmlite"}, module
-        if layer in WITHOUT_SPACY:
+        if room.split("/")[0] in WITHOUT_SPACY:
             assert not roots & {"spacy", "thinc"}, module
 
 

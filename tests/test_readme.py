@@ -1,52 +1,49 @@
-"""The Python shown in the README runs and gives what its comments say."""
+"""The README is short, its Python runs and prints what it shows, and its links lead somewhere."""
 
 from __future__ import annotations
 
-import ast
 import re
-from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.docs.blocks import alike, blocks, run
+from tests.fresh_environment import ROOT
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-
-
-def python_blocks() -> list[str]:
-    text = README.read_text(encoding="utf8")
-    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf8")
 
 
-def run(block: str) -> dict[str, Any]:
+def test_it_is_short_and_says_first_what_it_is() -> None:
+    lines = TEXT.splitlines()
+    assert len(lines) <= 120
+    assert "gradient-tree-boosted" in lines[0]
+
+
+def test_python_prints_what_the_readme_says() -> None:
+    found = blocks(README)
+    assert len(found) == 2
     names: dict[str, Any] = {}
-    exec(compile(block, str(README), "exec"), names)
-    return names
-
-
-def test_there_are_two_examples() -> None:
-    assert len(python_blocks()) == 2
-
-
-def test_the_pipe_prints_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
-    block = python_blocks()[0]
-    names = run(block)
-    printed = ast.literal_eval(capsys.readouterr().out)
-    promised = ast.literal_eval(block.splitlines()[-1].removeprefix("# "))
-    assert [entity[:2] for entity in printed] == [entity[:2] for entity in promised]
-    assert all(
-        p == pytest.approx(q, abs=0.02) for (*_, p), (*_, q) in zip(printed, promised, strict=True)
-    )
+    for block, shown in found:
+        (printed,) = run(block, README, names)
+        assert alike(printed, *shown)
     assert names["doc"].ents[0]._.treecrf_prob > 0.9
 
 
-def test_the_estimator_does_what_the_readme_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = run(python_blocks()[1])
-    assert names["model"].predict(names["X"][:1]) == [["NAME", "O"]]
-    assert (tmp_path / "names.treecrf").exists()
+def test_its_figures_are_those_of_the_performance_page() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf8")
+    (table,) = re.findall(r"^\| measured.*?\n\n", TEXT, flags=re.M | re.S)
+    figures = re.findall(r"\d[\d.,]*\d (?:s|%|words/s)|\d\d\.\d\d", table)
+    assert len(figures) >= 8
+    assert all(figure in page for figure in figures)
+
+
+def test_commands_are_the_only_blocks_marked_sh() -> None:
+    assert len(re.findall(r"^```sh$", TEXT, flags=re.M)) == 2
+
+
+def test_links_lead_to_files() -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", TEXT):
+        assert (ROOT / link).is_file(), link
 
 
 def test_nothing_in_the_readme_is_left_to_fill_in() -> None:
-    assert not re.search(r"^[A-Z_]{6,}$", README.read_text(encoding="utf8"), flags=re.MULTILINE)
+    assert not re.search(r"^[A-Z_]{6,}$", TEXT, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Small data and models for tests of the estimator: random words whose labels depend on them."""
+"""Small data and estimators for tests: random words whose labels depend on them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The tables and figures of the five papers, run with our models, beside what was published."""
+"""The tables and figures of the five papers, run with our models, beside the published figures."""

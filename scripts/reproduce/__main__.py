@@ -1,4 +1,4 @@
-"""python -m scripts.reproduce: run experiments, and write docs/results.md."""
+"""Run experiments and write docs/results.md: python -m scripts.reproduce."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def write_page(page: Path) -> None:
 
 
 def stored(folder: Path) -> dict[str, Report]:
-    """What the experiments found when they last ran, in the order of the page."""
+    """The reports that the experiments stored when they last ran, in the order of the page."""
     paths = {name: folder / f"{name}.json" for name in EXPERIMENTS}
     return {name: load(path) for name, path in paths.items() if path.exists()}
 

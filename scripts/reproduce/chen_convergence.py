@@ -14,11 +14,11 @@ import numpy.typing as npt
 from scripts.reproduce.pictures import labelled, load_fold, some_of
 from scripts.reproduce.report import Comparison, Picture, Report, Table
 from spacy_treecrf.cli.common import say
-from spacy_treecrf.engine.chain import Chain, pair_marginals
-from spacy_treecrf.engine.columns import fit_columns
-from spacy_treecrf.engine.mixing import joint_messages, node_gamma
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.chain.chain import Chain, pair_marginals
+from spacy_treecrf.engine.chain.mixing import joint_messages, node_gamma
+from spacy_treecrf.engine.encoding.columns import fit_columns
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.plots import require_matplotlib
 from spacy_treecrf.models.crf import CRF, new_crf
@@ -26,7 +26,7 @@ from spacy_treecrf.models.crf import CRF, new_crf
 Floats = npt.NDArray[np.float64]
 
 ROUNDS = 60
-QUICK_ROUNDS, QUICK_RECORDS = 10, 400
+QUICK_ROUNDS, QUICK_SEQUENCES = 10, 400
 SHORTEST = 500
 TREES: dict[str, Any] = {
     "family": "separate",
@@ -41,12 +41,12 @@ STEPS = {
     GRADIENT_STEP: {"step": "gradient"},
     "newton, local (our default)": {"gamma": "local"},
 }
-AT_MOST = 2.3  # times the exact gamma, as published
+AT_MOST = 2.3  # published: how many times the exact gamma the bound is at most
 
 
 @dataclass(frozen=True)
 class Gammas:
-    """Means over all labels of all positions."""
+    """Means of gamma over all labels of all positions."""
 
     round: int
     exact: float
@@ -56,16 +56,16 @@ class Gammas:
 
 def run(quick: bool, folder: Path) -> Report:
     figures = require_matplotlib()
-    records = load_fold(0)["train"]
+    sequences = load_fold(0)["train"]
     if quick:
-        records = some_of(records, QUICK_RECORDS)
-    X, y = labelled(records)
+        sequences = some_of(sequences, QUICK_SEQUENCES)
+    X, y = labelled(sequences)
     rounds = QUICK_ROUNDS if quick else ROUNDS
-    columns, offsets, codes, numeric = fit_columns(X, min_count=2)
+    columns, offsets, feature_ids, numeric = fit_columns(X, min_count=2)
     names = sorted({label for labels in y for label in labels})
     ids = {name: i for i, name in enumerate(names)}
     labels = np.array([ids[label] for some in y for label in some], np.int32)
-    data = Sequences(offsets, codes, numeric, labels, np.ones(len(labels), np.float32))
+    data = Sequences(offsets, feature_ids, numeric, labels, np.ones(len(labels), np.float32))
     short = shortest(data, SHORTEST)
     losses: dict[str, list[float]] = {}
     gammas: list[Gammas] = []
@@ -116,7 +116,7 @@ def exact_gamma(scores: Floats, chain: Chain) -> Floats:
 
     With w the probabilities of the other labels of position t, given that it is not k, this is the
     sum over s and j of |P(y_s = j | y_t = k) - sum_l w_l P(y_s = j | y_t = l)|: no difference of
-    nearly equal numbers has to be divided by 1 - p. scores: (length, n_labels); shape: the same.
+    nearly equal numbers has to be divided by 1 - p. shape: (length, n_labels), like scores
     """
     n, n_labels = scores.shape
     log_from, log_to = log_messages(scores, chain)
@@ -135,12 +135,12 @@ def exact_gamma(scores: Floats, chain: Chain) -> Floats:
 
 
 def conditionals(steps: Sequence[Floats], n_labels: int) -> itertools.accumulate[Floats]:
-    """P(y_s | y_t) for s = t and on, each shape (labels of t, labels of s)."""
+    """P(y_s | y_t) for s from t on. shape of each: (labels of t, labels of s)"""
     return itertools.accumulate(steps, np.matmul, initial=np.eye(n_labels))
 
 
 def log_messages(scores: Floats, chain: Chain) -> tuple[Floats, Floats]:
-    """What comes from the left, with the position's own score, and from the right without."""
+    """The messages from the left, with the position's own score, and from the right, without it."""
     log_from, log_to = np.empty_like(scores), np.empty_like(scores)
     log_from[0] = chain.start + scores[0]
     for t in range(1, len(scores)):
@@ -157,7 +157,7 @@ def log_sum_exp(values: Floats, axis: int) -> Floats:
 
 
 def softmax(values: Floats) -> Floats:
-    """Over the last axis."""
+    """The softmax over the last axis."""
     shares: Floats = np.exp(values - np.logaddexp.reduce(values, axis=-1, keepdims=True))
     return shares
 
@@ -234,5 +234,5 @@ def report(losses: dict[str, list[float]], gammas: list[Gammas]) -> Report:
 
 
 def first_below(values: Sequence[float], level: float) -> int:
-    """The first round that has this loss, or one past the last."""
+    """The first round whose loss is at most `level`, or one past the last round."""
     return next((r for r, value in enumerate(values) if value <= level), len(values))

@@ -17,27 +17,27 @@ from scripts.prepare import provide
 from scripts.reproduce.glove import vocab_with_glove
 from scripts.reproduce.report import Comparison, Report, Table
 from spacy_treecrf.cli.common import say
-from spacy_treecrf.corpora import Record, find_corpus, load_corpus
-from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.spans import span_scores, total_score
 from spacy_treecrf.features.extractor import Extractor
 from spacy_treecrf.features.token_features import create_token_features
 from spacy_treecrf.models.crf import new_crf
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.predictor import Predictor
 
 QUICK_SENTENCES = 600
 QUICK_ROUNDS = 6
-BINS = 64  # of each dimension of the vectors
+BINS = 64  # for each dimension of the vectors
 # Attributes of the current word, and linear rounds that come before the trees.
 SETTINGS: dict[str, tuple[list[str], int]] = {
     "Embedding": ([], 0),
     "Features+Embd": (["ORTH", "TAG", "SHAPE"], 20),
 }
-# Few and large steps, to save time: on a tenth of the training documents, which `load_corpus` holds
-# out as dev, 20 steps of shrinkage 0.3 were far too few. Not tuned any further.
+# Few and large steps, to save time. They were not tuned, except that 20 steps of shrinkage 0.3 were
+# far too few on a tenth of the training documents, which `load_corpus` holds out as dev.
 TREES: dict[str, Any] = {"rounds": 30, "leaves": 32, "min_rows": 10, "shrinkage": 0.5}
 METHODS: dict[str, dict[str, Any]] = {
     "Linear CRF": {"rounds": 80, "linear_rounds": 80},
@@ -69,11 +69,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """Both parts under one setting of features."""
+class EncodedSplit:
+    """The training and the test part, encoded under one setting of features."""
 
     columns: Columns
-    names: list[str]  # of the labels
+    names: list[str]  # the labels by id
     train: Sequences
     test: Sequences
 
@@ -97,7 +97,7 @@ def run(quick: bool, folder: Path) -> Report:
 
 
 def extractor_of(attrs: list[str]) -> Extractor:
-    """The vectors of three words, and attributes of the one in the middle."""
+    """The features: vectors of three words, and attributes of the one in the middle."""
     return create_token_features(
         attrs={attr: [0] for attr in attrs},
         prefixes=[],
@@ -116,22 +116,22 @@ def load(quick: bool) -> tuple[Part, Part]:
     return part(splits["train"][:n], vocab), part(splits["test"][:n], vocab)
 
 
-def part(records: Sequence[Record], vocab: Vocab) -> Part:
-    docs = [Doc(vocab, words=record.words, tags=record.labels["tag"]) for record in records]
-    return Part(docs, [record.labels["ner"] for record in records])
+def part(sequences: Sequence[LabelledSequence], vocab: Vocab) -> Part:
+    docs = [Doc(vocab, words=sequence.words, tags=sequence.labels["tag"]) for sequence in sequences]
+    return Part(docs, [sequence.labels["ner"] for sequence in sequences])
 
 
-def encode(extractor: Extractor, train: Part, test: Part) -> Encoded:
+def encode(extractor: Extractor, train: Part, test: Part) -> EncodedSplit:
     names = sorted({label for labels in train.labels for label in labels})
     columns = extractor.fit(train.docs, train.offsets, min_count=2, max_bins=BINS)
 
     def sequences(some: Part) -> Sequences:
-        codes, numeric = extractor.encode(some.docs, some.offsets, columns)
+        feature_ids, numeric = extractor.encode(some.docs, some.offsets, columns)
         labels = [names.index(label) if label in names else -1 for label in flat(some.labels)]
         weights = np.ones(len(labels), np.float32)
-        return Sequences(some.offsets, codes, numeric, np.array(labels, np.int32), weights)
+        return Sequences(some.offsets, feature_ids, numeric, np.array(labels, np.int32), weights)
 
-    return Encoded(columns, names, sequences(train), sequences(test))
+    return EncodedSplit(columns, names, sequences(train), sequences(test))
 
 
 def flat(labels: list[list[str]]) -> list[str]:
@@ -139,7 +139,7 @@ def flat(labels: list[list[str]]) -> list[str]:
 
 
 def of_method(settings: dict[str, Any], linear_rounds: int, quick: bool) -> Settings:
-    """The method's settings where so many linear rounds come before its trees."""
+    """The settings of a method when so many linear rounds come before its trees."""
     if quick:
         settings, linear_rounds = settings | {"rounds": QUICK_ROUNDS}, min(linear_rounds, 3)
     trees_after = {"linear_rounds": linear_rounds, "rounds": settings["rounds"] + linear_rounds}
@@ -149,7 +149,7 @@ def of_method(settings: dict[str, Any], linear_rounds: int, quick: bool) -> Sett
     return Settings(threads=0, **chosen)
 
 
-def evaluate(encoded: Encoded, test: Part, settings: Settings) -> float:
+def evaluate(encoded: EncodedSplit, test: Part, settings: Settings) -> float:
     """F1 of whole spans, as conlleval counts them."""
     model = new_crf(settings, encoded.names, encoded.columns, encoded.train)
     assert settings.rounds is not None

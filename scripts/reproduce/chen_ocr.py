@@ -13,15 +13,19 @@ from scripts.reproduce.report import Comparison, Report, Table
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.cli.common import say
 
-QUICK_RECORDS = 500
+QUICK_SEQUENCES = 500
 QUICK_ROUNDS = 8
 
 
 @dataclass(frozen=True)
 class Method:
-    """settings: Of BoostedCRF. columns: Arguments of `labelled`. folds: Those tested on.
+    """A method of the table.
 
-    published: Error and its deviation, in percent. why: The reason where ours is worse.
+    settings: The parameters of BoostedCRF.
+    columns: The arguments of `labelled`.
+    folds: The folds that are tested on.
+    published: The published error and its deviation, in percent.
+    why: The reason where ours is worse.
     """
 
     settings: dict[str, Any]
@@ -36,7 +40,7 @@ OURS = "ours"
 FEW_ROUNDS = (
     "60 rounds of trees with 32 leaves, and more would help; what the paper took is not told"
 )
-# Ours was chosen on fold 1 after training on folds 2 to 9; the others were hardly tuned.
+# Our method was chosen on fold 1 after training on folds 2 to 9; the others were hardly tuned.
 METHODS = {
     "Linear CRF": Method(
         {"family": "separate", "rounds": 60, "linear_rounds": 60},
@@ -68,7 +72,9 @@ def run(quick: bool, folder: Path) -> Report:
     for fold in range(2 if quick else 10):
         splits = load_fold(fold)
         if quick:
-            splits = {part: some_of(records, QUICK_RECORDS) for part, records in splits.items()}
+            splits = {
+                part: some_of(sequences, QUICK_SEQUENCES) for part, sequences in splits.items()
+            }
         for name, method in METHODS.items():
             if fold >= method.folds:
                 continue

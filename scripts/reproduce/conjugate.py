@@ -14,7 +14,7 @@ from scripts.reproduce.treecrf import TREECRF
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.cli.common import say
 from spacy_treecrf.corpora.salesman import LAYER, Salesman
-from spacy_treecrf.engine.boosting import RoundInfo
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.evaluation.plots import require_matplotlib
 
 TOURS, TEST_TOURS, DAYS = 100, 8, 15
@@ -25,7 +25,7 @@ Curves = dict[str, list[RoundInfo]]
 
 
 def methods() -> dict[str, dict[str, Any]]:
-    """GT: gradient trees, CGT: conjugate ones; all of them with and without weights and search."""
+    """The settings of gradient (GT) and conjugate trees (CGT), with and without weights, search."""
     return {
         f"{name}{', unbiased' if unbiased else ''}{', line search' if search else ''}": {
             "step": step,
@@ -39,7 +39,7 @@ def methods() -> dict[str, dict[str, Any]]:
 
 
 def learned(train: Part, test: Part, rounds: int, leaves: int) -> Curves:
-    """What each method reached after each round, on both parts."""
+    """The figures that each method reached after each round, on both parts."""
     curves: Curves = {}
     for name, settings in methods().items():
         infos: list[RoundInfo] = []
@@ -51,9 +51,9 @@ def learned(train: Part, test: Part, rounds: int, leaves: int) -> Curves:
 
 
 def salesman() -> tuple[Part, Part]:
-    """100 tours of 15 days, 92 to learn from and 8 to test: a feature for each activity."""
-    records = Salesman().sample(TOURS, DAYS)
-    parts = records[:-TEST_TOURS], records[-TEST_TOURS:]
+    """100 tours of 15 days, 92 to learn from and 8 to test, with a feature for each activity."""
+    sequences = Salesman().sample(TOURS, DAYS)
+    parts = sequences[:-TEST_TOURS], sequences[-TEST_TOURS:]
     train, test = (
         ([[{"day": word} for word in r.words] for r in own], [r.labels[LAYER] for r in own])
         for own in parts
@@ -62,7 +62,7 @@ def salesman() -> tuple[Part, Part]:
 
 
 def run_salesman(quick: bool, folder: Path) -> Report:
-    """Figure 2."""
+    """Figure 2 of the paper."""
     curves = learned(*salesman(), 10 if quick else ROUNDS, leaves=16)
     title = "Kersting and Gutmann (2006), figure 2: the traveling salesman"
     remarks = [
@@ -74,7 +74,7 @@ def run_salesman(quick: bool, folder: Path) -> Report:
 
 
 def run_protein(quick: bool, folder: Path) -> Report:
-    """Figure 3."""
+    """Figure 3 of the paper."""
     problem = PROBLEMS["Protein"]
     train, test = problem.part("train"), problem.part("test")
     n = 20 if quick else None

@@ -7,13 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from spacy_treecrf.corpora.items import Items
+from scripts.reproduce.windows import Items
 
 ITERATIONS = 200
 
 
 class CRFsuite:
-    """A linear CRF, trained by L-BFGS. penalty: Of squared weights."""
+    """A linear CRF, trained by L-BFGS.
+
+    penalty: The weight of the squared weights.
+    """
 
     def __init__(self, penalty: float = 1.0) -> None:
         self.penalty = penalty

@@ -17,17 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from scripts.prepare import provide
-from scripts.reproduce.report import Comparison, Report, Table
-from spacy_treecrf import BoostedCRF, BoostedMEMM, FutureFeatureMEMM
-from spacy_treecrf.cli.common import say
-from spacy_treecrf.corpora import Record, find_corpus, load_corpus
-from spacy_treecrf.corpora.future_bits import (
+from scripts.reproduce.future_bits import (
     AT_MOST,
     LAYER,
     N_USED,
     bit_features,
     future_bits_splits,
 )
+from scripts.reproduce.report import Comparison, Report, Table
+from spacy_treecrf import BoostedCRF, BoostedMEMM, FutureFeatureMEMM
+from spacy_treecrf.cli.common import say
+from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators import SequenceEstimator
 
@@ -50,7 +51,7 @@ PAPER_STRESS = {
     **dict(zip((f"FF-MEMM-{k}" for k in ORDERS), (89.4, 90.4, 90.6, 90.3), strict=True)),
 }
 PAPER_BAG_4 = dict(zip((f"FF-MEMM-{k}" for k in ORDERS), (88.9, 89.6, 90.5, 89.23), strict=True))
-# Of FF-MEMM-0: for each G_0 the iterations and the test accuracy; None: not in the table.
+# FF-MEMM-0: for each G_0 the iterations and the test accuracy; None: not in the table.
 PAPER_STARTS: dict[str, dict[int, tuple[int, float] | None]] = {
     "xor": {0: (29, 100.0), -1: (52, 98.97), -3: None, -5: (34, 100.0), -7: (32, 99.97), -10: None},
     "or": {
@@ -67,10 +68,10 @@ STRESSED = {"1", "2"}  # marks of NETtalk that are class 1, section 5.4.2
 
 @dataclass
 class Result:
-    """Of one method on one problem, over seeds."""
+    """The results of one method on one problem, over seeds."""
 
     accuracies: list[float] = field(default_factory=list)  # per cent, on the test part
-    seconds: list[float] = field(default_factory=list)  # of training
+    seconds: list[float] = field(default_factory=list)  # training time
 
     @property
     def mean(self) -> float:
@@ -78,7 +79,7 @@ class Result:
 
 
 def methods(orders: Iterable[int], bag: int, future: Iterable[int]) -> Methods:
-    """The published ones: sliding window, MEMM and CRF of these orders, FF-MEMM of those."""
+    """The published methods: sliding window, MEMM and CRF of these orders, FF-MEMM of those."""
     orders = tuple(orders)
     crf = {"family": "joint", "predictor": "marginal"}
     return {
@@ -90,29 +91,32 @@ def methods(orders: Iterable[int], bag: int, future: Iterable[int]) -> Methods:
 
 
 def without(made: Methods, *names: str) -> Methods:
-    """names: those of methods, or how they begin."""
+    """The methods without some of them.
+
+    names: Names of methods, or how they begin.
+    """
     return {name: model for name, model in made.items() if not name.startswith(names)}
 
 
 def bits(problem: str, seed: int) -> Parts:
     splits = future_bits_splits(problem, seed)
     return {
-        part: ([bit_features(r) for r in records], [r.labels[LAYER] for r in records])
-        for part, records in splits.items()
+        part: ([bit_features(r) for r in sequences], [r.labels[LAYER] for r in sequences])
+        for part, sequences in splits.items()
     }
 
 
 def stress(binary: bool, seed: int) -> Parts:
-    """NETtalk, 1000 words each for training, holding out and testing; a letter is all one sees."""
+    """NETtalk in parts of 1000 words for training, holding out and testing, with letters alone."""
 
-    def one(records: list[Record]) -> Part:
-        X = [[{"letter": letter} for letter in record.words] for record in records]
-        y = [record.labels["stress"] for record in records]
+    def one(sequences: list[LabelledSequence]) -> Part:
+        X = [[{"letter": letter} for letter in sequence.words] for sequence in sequences]
+        y = [sequence.labels["stress"] for sequence in sequences]
         if binary:
             y = [[str(int(mark in STRESSED)) for mark in marks] for marks in y]
         return X, y
 
-    return {part: one(records) for part, records in load_corpus("nettalk", seed=seed).items()}
+    return {part: one(sequences) for part, sequences in load_corpus("nettalk", seed=seed).items()}
 
 
 def compare(made: Methods, parts_of: Callable[[int], Parts], seeds: int) -> dict[str, Result]:
@@ -129,7 +133,7 @@ def compare(made: Methods, parts_of: Callable[[int], Parts], seeds: int) -> dict
 
 
 def compile_kernels() -> None:
-    """Before anything is timed."""
+    """Compile all kernels before anything is timed."""
     rng = np.random.default_rng(0)
     X = [[{"a": str(rng.integers(3))} for _ in range(5)] for _ in range(20)]
     y = [[item["a"] for item in x] for x in X]
@@ -209,16 +213,18 @@ _UNTUNED = "bounds of the line searches are our defaults, where the paper tuned 
 
 
 def found_patterns(model: FutureFeatureMEMM, problem: str) -> tuple[float, float]:
-    """Percent of test positions, and of the bags after them, that detectors see rightly."""
-    records = future_bits_splits(problem, 0)["test"]
-    data = model._encode([bit_features(record) for record in records])
+    """The percentages of test positions, and of bags after them, that detectors see rightly."""
+    sequences = future_bits_splits(problem, 0)["test"]
+    data = Sequences.unlabelled(
+        *model.model_.columns.encode([bit_features(sequence) for sequence in sequences])
+    )
     scorer = model.model_.detector_scorer
     with Workers() as workers:
         instances = (scorer.instance_scores(data, workers) > 0).any(axis=0)
         bags = (scorer.bag_probabilities(data, workers) > 0.5).any(axis=0)
     true = [
-        np.array([word[:N_USED].count("1") <= AT_MOST for word in record.words])
-        for record in records
+        np.array([word[:N_USED].count("1") <= AT_MOST for word in sequence.words])
+        for sequence in sequences
     ]
     true_bags = np.concatenate([_in_next(own, BAG_OF_BITS) for own in true])
     return (
@@ -228,18 +234,18 @@ def found_patterns(model: FutureFeatureMEMM, problem: str) -> tuple[float, float
 
 
 def _in_next(flags: npt.NDArray[np.bool_], bag: int) -> npt.NDArray[np.bool_]:
-    """Whether one of the next `bag` flags is set."""
+    """Whether one of the next `bag` flags is set, for each position."""
     return np.array([flags[t + 1 : t + 1 + bag].any() for t in range(len(flags))])
 
 
 def run_bits(quick: bool, folder: Path) -> Report:
-    """Table 5.4."""
+    """Table 5.4 of Hao (2009)."""
     compile_kernels()
     seeds = 1 if quick else SEEDS
     tables, comparisons = [], []
     for problem, numbers in PAPER_BITS.items():
         say(f"{problem}:")
-        # the published table has MEMM of order 1 only
+        # The published table has MEMM of order 1 only.
         made = methods(ORDERS[:2] if quick else ORDERS, BAG_OF_BITS, (0,))
         made = without(made, *(f"MEMM-{k}" for k in ORDERS[1:]))
         results = compare(made, partial(bits, problem), seeds)
@@ -253,7 +259,7 @@ def run_bits(quick: bool, folder: Path) -> Report:
 
 
 def run_stress(quick: bool, folder: Path) -> Report:
-    """Table 5.5, and all five classes."""
+    """Table 5.5 of Hao (2009), and all five classes."""
     provide(find_corpus("nettalk"), Path("project.yml"))
     compile_kernels()
     seeds = 1 if quick else SEEDS

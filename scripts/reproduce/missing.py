@@ -25,8 +25,8 @@ from scripts.reproduce.logistic import fit_logistic
 from scripts.reproduce.report import Comparison, Picture, Report, Table
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.cli.common import say
-from spacy_treecrf.corpora import Record, find_corpus, load_corpus
-from spacy_treecrf.engine.boosting import RoundInfo
+from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.evaluation.plots import require_matplotlib
 
 Part = tuple[list[Any], list[list[str]]]  # X and y
@@ -36,18 +36,21 @@ Found = TypeVar("Found")
 # The first one is the baseline of the regression.
 METHODS = ("instance_weighting", "surrogate", "imputation", "indicator")
 RIVALS = METHODS[1:]
-EDGE = "<edge>"  # outside of the sequence: known, and never damaged
-TIED = 0.05  # of p, from which on two treatments count as equally good
+EDGE = "<edge>"  # the value outside of the sequence, which is never damaged
+TIED = 0.05  # treatments whose difference has a p from here on count as equally good
 # The joint family is TreeCRF's. No linear rounds: there a missing value adds nothing to a score.
 COMMON = {"family": "joint", "linear_rounds": 0, "predictor": "marginal", "threads": 1}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """offsets: Of the window. settings: Of all treatments.
+    """A data set and what is tried on it.
 
-    rounds, leaves: What the hold-out chooses from: up to so many, and one of these.
-    published: By per cent missing, the coefficients of RIVALS.
+    offsets: The offsets of the window.
+    settings: Settings that all treatments have.
+    rounds: The hold-out chooses a number of rounds up to this.
+    leaves: The hold-out chooses one of these numbers of leaves.
+    published: By per cent missing, the published coefficients of RIVALS.
     """
 
     name: str
@@ -114,12 +117,12 @@ PROBLEMS = {
 
 class Condition(NamedTuple):
     corpus: str
-    per_cent: int  # of the letters that are missing
+    per_cent: int  # how many of the letters are missing
     method: str
 
 
 class Choice(NamedTuple):
-    """By the hold-out."""
+    """The size of trees and the number of rounds that the hold-out has chosen."""
 
     leaves: int
     rounds: int
@@ -127,7 +130,7 @@ class Choice(NamedTuple):
 
 class Training(NamedTuple):
     condition: Condition
-    version: int  # of the damaged training part
+    version: int  # which damaged training part
     choice: Choice
     n_tests: int  # damaged test parts
 
@@ -197,7 +200,7 @@ def measure(
 def in_processes(
     function: Callable[[Task], Found], tasks: Sequence[Task], processes: int
 ) -> Iterator[Found]:
-    """Small trainings, each on one thread: as many at a time as there are cores."""
+    """The results of small trainings on one thread each, as many at a time as there are cores."""
     if processes == 1:
         yield from map(function, tasks)
         return
@@ -207,7 +210,7 @@ def in_processes(
 
 
 def choose(condition: Condition) -> Choice:
-    """Of the best likelihood on the last third of the first damaged training part."""
+    """The choice of best likelihood on the last third of the first damaged training part."""
     problem = PROBLEMS[condition.corpus]
     X, y = damaged_part(condition.corpus, "train", condition.per_cent, 0)
     cut = 2 * len(X) // 3
@@ -225,7 +228,7 @@ def choose(condition: Condition) -> Choice:
 
 
 def count_right(training: Training) -> list[int]:
-    """Train on one damaged version; the number of right labels on each damaged test part."""
+    """The number of right labels on each damaged test part, after training on one version."""
     corpus, per_cent, _ = training.condition
     model = estimator(training.condition, training.choice)
     model.fit(*damaged_part(corpus, "train", per_cent, training.version))
@@ -243,21 +246,21 @@ def estimator(condition: Condition, choice: Choice) -> BoostedCRF:
 
 
 @cache
-def records_of(corpus: str) -> dict[str, list[Record]]:
+def sequences_of(corpus: str) -> dict[str, list[LabelledSequence]]:
     return load_corpus(corpus, dev_share=0.0)
 
 
 def damaged_part(corpus: str, part: str, per_cent: int, version: int) -> Part:
     """A part with letters missing at random; the same version always lacks the same letters."""
     problem = PROBLEMS[corpus]
-    records = records_of(corpus)[part]
+    sequences = sequences_of(corpus)[part]
     rng = np.random.default_rng([version, per_cent, part == "test"])
     X = []
-    for record in records:
-        gone = rng.random(len(record.words)) < per_cent / 100
-        letters = [None if g else w for g, w in zip(gone, record.words, strict=True)]
+    for sequence in sequences:
+        gone = rng.random(len(sequence.words)) < per_cent / 100
+        letters = [None if g else w for g, w in zip(gone, sequence.words, strict=True)]
         X.append(windows(letters, problem.offsets))
-    return X, [record.labels[problem.layer] for record in records]
+    return X, [sequence.labels[problem.layer] for sequence in sequences]
 
 
 def windows(letters: Sequence[str | None], offsets: range) -> list[dict[str, str | None]]:
@@ -266,9 +269,9 @@ def windows(letters: Sequence[str | None], offsets: range) -> list[dict[str, str
 
 
 class Effect(NamedTuple):
-    """Of a treatment, against instance weighting."""
+    """The effect of a treatment, against instance weighting."""
 
-    change: float  # of the log odds of a right label
+    change: float  # in the log odds of a right label
     p: float
 
     def __str__(self) -> str:
@@ -306,7 +309,7 @@ def tables(
 
 
 def comparisons(rates: Sequence[int], right: Right) -> Iterator[Comparison]:
-    """Where much is missing, none should be significantly better than instance weighting."""
+    """Comparisons: none should be significantly better than weighting where much is missing."""
     for corpus, problem in PROBLEMS.items():
         for rate in rates:
             if rate >= 20:
@@ -340,7 +343,7 @@ def _accuracy(corpus: str, counts: list[list[int]]) -> float:
 
 
 def _test_size(corpus: str) -> int:
-    return sum(len(record.words) for record in records_of(corpus)["test"])
+    return sum(len(sequence.words) for sequence in sequences_of(corpus)["test"])
 
 
 def _flat(sequences: list[list[str]]) -> Iterator[str]:

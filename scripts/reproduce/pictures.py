@@ -6,34 +6,35 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.prepare import provide
-from spacy_treecrf.corpora import Record, find_corpus, load_corpus
+from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
 from spacy_treecrf.corpora.ocr import ink
 
 Items = list[dict[str, str]]
 Labelled = tuple[list[Items], list[list[str]]]  # X and y of an estimator
 
 
-def load_fold(fold: int, dev_share: float = 0.0) -> dict[str, list[Record]]:
+def load_fold(fold: int, dev_share: float = 0.0) -> dict[str, list[LabelledSequence]]:
     provide(find_corpus("ocr"), Path("project.yml"))
     return load_corpus("ocr", split=f"fold{fold}", dev_share=dev_share)
 
 
-def some_of(records: list[Record], n: int) -> list[Record]:
-    """About n of them, spread: the file has the writings of a word one behind the other."""
-    return records[:: max(1, len(records) // n)]
+def some_of(sequences: list[LabelledSequence], n: int) -> list[LabelledSequence]:
+    """About n of the sequences, spread: the file has the writings of a word one after the other."""
+    return sequences[:: max(1, len(sequences) // n)]
 
 
-def labelled(records: Sequence[Record], pictures: int = 0, ends: int = 0) -> Labelled:
-    X = [picture_items(record, pictures, ends) for record in records]
-    return X, [record.labels["letter"] for record in records]
+def labelled(sequences: Sequence[LabelledSequence], pictures: int = 0, ends: int = 0) -> Labelled:
+    X = [picture_items(sequence, pictures, ends) for sequence in sequences]
+    return X, [sequence.labels["letter"] for sequence in sequences]
 
 
-def picture_items(record: Record, pictures: int, ends: int) -> Items:
-    """pictures: How many letters to both sides are seen, too.
+def picture_items(sequence: LabelledSequence, pictures: int, ends: int) -> Items:
+    """The feature dicts of a word.
 
+    pictures: How many letters on both sides are seen, too.
     ends: How many positions away the beginning and the end of the word are seen.
     """
-    dark = [ink(pixels) for pixels in record.features["pixels"]]
+    dark = [ink(pixels) for pixels in sequence.features["pixels"]]
     n = len(dark)
     items: Items = []
     for t in range(n):

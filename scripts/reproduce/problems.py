@@ -1,4 +1,4 @@
-"""The three data sets of the dissertation's chapters 3 and 4 that can be had, as it uses them."""
+"""The three data sets of chapters 3 and 4 of Hao (2009) that can be had, used as they are there."""
 
 from __future__ import annotations
 
@@ -7,37 +7,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.prepare import provide
-from spacy_treecrf.corpora import Record, find_corpus, load_corpus
-from spacy_treecrf.corpora.items import PAD, Items
+from scripts.reproduce.windows import PAD, Items
+from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
 
 Part = tuple[list[Items], list[list[str]]]  # X and y
 
 
 @dataclass(frozen=True)
 class Problem:
-    """window: Where the letters or residues are that a position sees."""
+    """A data set.
+
+    window: The offsets of the letters or residues that a position sees.
+    """
 
     corpus: str
     split: str
     layer: str
     window: Sequence[int]
 
-    def records(self, part: str, seed: int = 0) -> list[Record]:
-        """seed: Of the split, where it is random."""
+    def sequences(self, part: str, seed: int = 0) -> list[LabelledSequence]:
+        """The sequences of a part.
+
+        seed: The seed of the split, where it is random.
+        """
         provide(find_corpus(self.corpus), Path("project.yml"))
         return load_corpus(self.corpus, split=self.split, seed=seed, dev_share=0)[part]
 
     def part(self, part: str, seed: int = 0, conjunctions: Sequence[int] = ()) -> Part:
-        """conjunctions: Lengths of n-grams that are columns too."""
-        records = self.records(part, seed)
-        X = [window_items(record.words, self.window, conjunctions) for record in records]
-        return X, [record.labels[self.layer] for record in records]
+        """Feature dicts and labels of a part.
+
+        conjunctions: Lengths of n-grams that are columns too.
+        """
+        sequences = self.sequences(part, seed)
+        X = [window_items(sequence.words, self.window, conjunctions) for sequence in sequences]
+        return X, [sequence.labels[self.layer] for sequence in sequences]
 
 
 PROBLEMS = {
     "Protein": Problem("protein", "published", "structure", range(-5, 6)),
     "NETtalk": Problem("nettalk", "small", "stress", range(-6, 7)),
-    # three letters on either side of where a hyphen may be: after the letter at 0
+    # Three letters on either side of the place of a hyphen, which is after the letter at 0.
     "Hyphen": Problem("moby", "small", "hyphen", range(-2, 4)),
 }
 
@@ -45,7 +54,7 @@ PROBLEMS = {
 def window_items(
     words: Sequence[str], window: Sequence[int], conjunctions: Sequence[int] = ()
 ) -> Items:
-    """For each word those around it, and the n-grams of neighbours among them."""
+    """The words around each word, and the n-grams of neighbours among them."""
     first, last = min(window), max(window)
     padded = [PAD] * -first + list(words) + [PAD] * last
     columns = [

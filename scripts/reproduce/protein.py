@@ -16,13 +16,13 @@ import typer
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.cli.common import say
-from spacy_treecrf.corpora import Record, load_corpus
+from spacy_treecrf.corpora import LabelledSequence, load_corpus
 
 Part = tuple[list[Any], list[list[str]]]  # X and y
 
 FOLDS = 5
-SEEDS = 5  # of models that are averaged
-RELATED = 6  # residues in a row that two chains share
+SEEDS = 5  # as many models are averaged
+RELATED = 6  # chains that share so many residues in a row are related
 WINDOW = range(-8, 9)
 EDGE = "<edge>"
 # Residues that are alike, in four ways. The tests of a tree ask for one value each: so one test
@@ -46,12 +46,12 @@ SETTINGS = {
     "colsample": 0.3,
     "predictor": "marginal",
 }
-# Of models that are averaged: larger steps, so that five of them take the time of one.
+# Models that are averaged have larger steps, so that five of them take the time of one.
 FASTER = {"rounds": 130, "shrinkage": 0.1}
 
 
 def parts() -> dict[str, Part]:
-    """All 111 chains of "train", and the 17 of "test"."""
+    """The 111 chains of "train", and the 17 of "test"."""
     splits = load_corpus("protein", dev_share=0.0)
     return {name: inputs(splits[name]) for name in ("train", "test")}
 
@@ -65,12 +65,12 @@ def several(n: int = SEEDS, **changes: Any) -> list[BoostedCRF]:
     return [estimator(seed=seed, **{**FASTER, **changes}) for seed in range(n)]
 
 
-def inputs(records: Sequence[Record]) -> Part:
-    return [windows(r.words) for r in records], [r.labels["structure"] for r in records]
+def inputs(sequences: Sequence[LabelledSequence]) -> Part:
+    return [windows(r.words) for r in sequences], [r.labels["structure"] for r in sequences]
 
 
 def windows(residues: Sequence[str]) -> list[dict[str, str]]:
-    """For each residue those around it, and the groups of these."""
+    """The residues around each residue, and the groups of these."""
     columns = {"residue": {residue: residue for residue in set(residues)}}
     for name, groups in GROUPS.items():
         columns[name] = {residue: group for group in groups for residue in group}
@@ -85,25 +85,25 @@ def windows(residues: Sequence[str]) -> list[dict[str, str]]:
     return items
 
 
-def families(records: Sequence[Record]) -> list[int]:
-    """For each chain a number, the same for chains that are related, directly or through others."""
-    family = list(range(len(records)))
+def families(sequences: Sequence[LabelledSequence]) -> list[int]:
+    """A number for each chain, the same for chains related directly or through others."""
+    family = list(range(len(sequences)))
     owner: dict[str, int] = {}
-    for i, record in enumerate(records):
-        for start in range(len(record.key) - RELATED + 1):
-            other = owner.setdefault(record.key[start : start + RELATED], i)
+    for i, sequence in enumerate(sequences):
+        for start in range(len(sequence.key) - RELATED + 1):
+            other = owner.setdefault(sequence.key[start : start + RELATED], i)
             mine, its = family[i], family[other]
             if mine != its:
                 family = [its if f == mine else f for f in family]
     return family
 
 
-def folds(records: Sequence[Record], n: int = FOLDS) -> list[int]:
+def folds(sequences: Sequence[LabelledSequence], n: int = FOLDS) -> list[int]:
     """The fold of each chain: families stay together, and folds are about equally long."""
-    family = families(records)
+    family = families(sequences)
     length: dict[int, int] = {}
-    for f, record in zip(family, records, strict=True):
-        length[f] = length.get(f, 0) + len(record.words)
+    for f, sequence in zip(family, sequences, strict=True):
+        length[f] = length.get(f, 0) + len(sequence.words)
     load = [0] * n
     fold_of: dict[int, int] = {}
     for f in sorted(length, key=lambda f: (-length[f], f)):
@@ -113,15 +113,15 @@ def folds(records: Sequence[Record], n: int = FOLDS) -> list[int]:
 
 
 def cross_validate() -> dict[str, float]:
-    """Shares of the training chains that are right, predicted by models without their families."""
-    records = load_corpus("protein", dev_share=0.0)["train"]
-    fold = folds(records)
+    """The shares of right labels of training chains, by models that saw no relative of them."""
+    sequences = load_corpus("protein", dev_share=0.0)["train"]
+    fold = folds(sequences)
     right: dict[str, float] = {}
     total = 0
     for held_out in range(FOLDS):
-        X, y = inputs([r for r, f in zip(records, fold, strict=True) if f != held_out])
+        X, y = inputs([r for r, f in zip(sequences, fold, strict=True) if f != held_out])
         slow, models = estimator().fit(X, y), [model.fit(X, y) for model in several()]
-        X, y = inputs([r for r, f in zip(records, fold, strict=True) if f == held_out])
+        X, y = inputs([r for r, f in zip(sequences, fold, strict=True) if f == held_out])
         accuracies = {
             "one model, small steps": slow.score(X, y),
             "models with larger steps, mean": np.mean([m.score(X, y) for m in models]),

@@ -1,4 +1,4 @@
-"""What an experiment found: tables, pictures and comparisons, as JSON and as Markdown."""
+"""The report of an experiment: tables, pictures and comparisons, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Table:
     rows: list[list[str]]
 
     def text(self) -> str:
-        """For a terminal."""
+        """The table for a terminal."""
         return f"{self.title}\n\n{table(self.head, self.rows)}"
 
     def markdown(self) -> str:
@@ -30,7 +30,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """file: Its name, in the folder of the results."""
+    """A picture.
+
+    file: Its name, in the folder of the results.
+    """
 
     file: str
     caption: str
@@ -40,7 +43,7 @@ class Picture:
 class Comparison:
     """One of our figures beside a published one, or beside what we set out to reach.
 
-    why: The reason, or the open question, if ours is worse.
+    why: The reason or the open question, if ours is worse.
     """
 
     what: str
@@ -56,8 +59,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """title: The paper and its table, such as "Hao (2009), table 3.4: shrinkage".
+    """The report of an experiment.
 
+    title: The paper and its table, such as "Hao (2009), table 3.4: shrinkage".
     remarks: How it was made, and what one should know to read it; a paragraph each.
     seconds, quick, version: Filled in by the runner.
     """
@@ -75,13 +79,18 @@ class Report:
         return (comparison for comparison in self.comparisons if not comparison.reached)
 
     def text(self) -> str:
-        """For a terminal."""
+        """The report for a terminal."""
         blocks = [table_.text() for table_ in self.tables]
-        blocks += [f"below the published figure: {_in_words(c)}" for c in self.below()]
+        for c in self.below():
+            why = f": {c.why}" if c.why else ""
+            blocks.append(f"below the published figure: {_in_words(c)}{why}")
         return "\n\n".join([self.title, *blocks, *self.remarks])
 
     def markdown(self, name: str, folder: str) -> str:
-        """folder: Where the pictures are, as seen from the file that this goes into."""
+        """The report as Markdown.
+
+        folder: The folder of the pictures, as seen from the file that the Markdown goes into.
+        """
         blocks = [f"## {self.title}", *(table_.markdown() for table_ in self.tables)]
         blocks += [f"![{p.caption}]({folder}/{p.file})\n\n{p.caption}" for p in self.pictures]
         blocks += self.remarks
@@ -102,10 +111,15 @@ def load(path: Path) -> Report:
     )
 
 
+# Versions that learn the same models, bit for bit, as `python -m scripts.golden` shows: what one of
+# them reports holds for all.
+SAME_MODELS = ("0.1.0", "0.2.0")
+
+
 def document(reports: dict[str, Report], folder: str) -> str:
     """All reports as one Markdown page.
 
-    reports: By the names of their experiments, in the order of the page.
+    reports: The reports by the names of their experiments, in the order of the page.
     """
     versions = ", ".join(sorted({report.version for report in reports.values()}))
     seconds = sum(report.seconds for report in reports.values())
@@ -113,20 +127,31 @@ def document(reports: dict[str, Report], folder: str) -> str:
     reduced = ", in reduced versions (`--quick`)" if quick else ""
     blocks = [
         "# The papers' tables, and ours",
-        f"Made with spacy-treecrf {versions}{reduced}, {_duration(seconds)} of running in all, and "
+        f"Made with spacy-treecrf {versions}{reduced} (versions {SAME_MODELS[0]} to "
+        f"{SAME_MODELS[-1]} learn the same models), {_duration(seconds)} of running in all, and "
         f"not written by hand: each section is stored in `{folder}/` and names the command that "
         "makes it again, beside the time that it took. `spacy project run reproduce` runs all.",
     ]
-    below = [f"- {_in_words(c)}" for report in reports.values() for c in report.below()]
+    below = [comparison for report in reports.values() for comparison in report.below()]
     if below:
-        blocks += ["## Where ours is below", "\n".join(below)]
+        blocks += ["## Where ours is below", _by_cause(below)]
     blocks += [report.markdown(name, folder) for name, report in reports.items()]
     return "\n\n".join(blocks) + "\n"
 
 
+def _by_cause(comparisons: list[Comparison]) -> str:
+    """A list of the reasons, in order of appearance, with the figures of each beneath it."""
+    causes: dict[str, list[Comparison]] = {}
+    for comparison in comparisons:
+        causes.setdefault(comparison.why or "No reason is known", []).append(comparison)
+    return "\n".join(
+        "\n".join([f"- **{why[0].upper()}{why[1:]}**", *(f"    - {_in_words(c)}" for c in below)])
+        for why, below in causes.items()
+    )
+
+
 def _in_words(comparison: Comparison) -> str:
-    why = f": {comparison.why}" if comparison.why else ""
-    return f"{comparison.what}: {comparison.ours:g}, published {comparison.published:g}{why}"
+    return f"{comparison.what}: {comparison.ours:g}, published {comparison.published:g}"
 
 
 def _duration(seconds: float) -> str:

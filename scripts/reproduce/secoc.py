@@ -41,21 +41,20 @@ from scripts.reproduce.secoc_points import (
     drawn,
     load_task,
 )
+from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF
 from spacy_treecrf.cli.common import say
-from spacy_treecrf.corpora.items import labelled_items
 from spacy_treecrf.corpora.synthetic import SETTINGS, synthetic_model
 from spacy_treecrf.evaluation.significance import mcnemar
 
 SEEDS = (0, 1)
 MANY_LABELS, QUICK_LABELS = 300, 60
 TIMES_FASTER = 5.0
-WITHIN = 1.0  # points that output codes may lose to the chain over labels
+WITHIN = 1.0  # points of accuracy that output codes may lose to the chain over labels
 ALPHA = 0.05
 NOISE = 1.0  # points that two variants may differ by and still be called equal
 BY_HEART = "what a column predicts for its training data is too good to be true for later columns"
 CASCADES = [f"c-SECOC({h})" for h in HISTORIES]
-WINDOW_1, WINDOW_7, TRANSITION, BOTH = DATA
 
 
 def run(quick: bool, folder: Path) -> Report:
@@ -82,13 +81,13 @@ def run(quick: bool, folder: Path) -> Report:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the points of one data set, those of the longest code, over seeds."""
+    """The points of the longest code of each method on one data set, over seeds."""
 
     name: str
     points: list[Point]
 
     def of(self, method: str) -> list[Point]:
-        """For each seed the point of a method with its longest code."""
+        """The point of a method with its longest code, for each seed."""
         found: dict[int, Point] = {}
         for point in self.points:
             if (point.data, point.method) == (self.name, method) and point.cpu_seconds is not None:
@@ -104,7 +103,7 @@ class Summary:
         return max(methods, key=self.accuracy)
 
     def methods(self, by: str) -> list[str]:
-        """All with a code."""
+        """All methods that have a code."""
         found = [p for p in self.points if p.data == self.name and p.by == by]
         return list(dict.fromkeys(p.method for p in found if p.bits is not None))
 
@@ -122,7 +121,7 @@ class Summary:
         return [method, "" if bits is None else str(bits), mean, accuracies, f"{cpu:.1f}", by]
 
     def p_of(self, a: str, b: str) -> float:
-        """Of McNemar's test on the test positions of all seeds."""
+        """The p-value of McNemar's test on the test positions of all seeds."""
         # shape: (n_positions,)
         of_a, of_b = (np.concatenate([p.right for p in self.of(name)]) for name in (a, b))
         return mcnemar(int(np.sum(of_a & ~of_b)), int(np.sum(of_b & ~of_a))).p_exact
@@ -131,7 +130,7 @@ class Summary:
 def orderings(
     one: Summary, seven: Summary, transition: Summary, both: Summary
 ) -> Iterator[Comparison]:
-    """c-SECOC above i-SECOC above iid, less so where the window tells the transitions."""
+    """Comparisons: c-SECOC above i-SECOC above iid, less so where the window tells transitions."""
     gaps = {}
     for summary in (one, seven, transition):
         cascade = summary.best(CASCADES)
@@ -163,7 +162,7 @@ def orderings(
 
 
 def equality(much: Plenty) -> Iterator[Comparison]:
-    """Of all variants on "both", where the window tells nearly all and there is much data."""
+    """Comparisons: all variants are equal on "both" with a wide window and much data."""
     for other, accuracies in ((IID, much.iid), ("c-SECOC(1)", much.cascade)):
         yield Comparison(
             f"both, window {WIDE}, {much.n:,} training sequences, {MANY_LEAVES} leaves: points "
@@ -204,8 +203,8 @@ class Many:
 
     setting: str
     n_labels: int
-    accuracy: tuple[float, float]  # percent, of DIRECT and DEFAULT
-    seconds: tuple[float, float]  # of training, on the wall
+    accuracy: tuple[float, float]  # percent, for DIRECT and DEFAULT
+    seconds: tuple[float, float]  # wall time of training
 
     @property
     def times_faster(self) -> float:

@@ -1,4 +1,4 @@
-"""What observations can tell: the best that any model of a window could do on synthetic data.
+"""The best accuracy that any model of a window could have on synthetic data.
 
 The labels of a hidden Markov model whose parameters are known have exact posteriors. They bound
 what can be learned from a window, and so how far bits without a chain (iid) can be from chains.
@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from scripts.reproduce.report import Table
 from scripts.reproduce.secoc_points import LENGTHS, ROUNDS
+from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF
 from spacy_treecrf.cli.common import say
-from spacy_treecrf.corpora import Record
-from spacy_treecrf.corpora.items import labelled_items
+from spacy_treecrf.corpora import LabelledSequence
 from spacy_treecrf.corpora.synthetic import SETTINGS, Synthetic, synthetic_model, synthetic_splits
 
 WIDTHS = (1, 3, 5, 7)
@@ -30,7 +30,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 def matrices(model: Synthetic) -> tuple[Matrix, Matrix]:
-    """P(label | label before), shape (n_labels, n_labels); P(observation | label)."""
+    """P(label | label before), shape (n_labels, n_labels), and P(observation | label)."""
     shown, followed = model.neighbours()
     transitions = model.p_l * np.eye(model.n_labels)
     observations = np.zeros((model.n_labels, model.n_observations))
@@ -42,7 +42,10 @@ def matrices(model: Synthetic) -> tuple[Matrix, Matrix]:
 
 
 def posteriors(model: Synthetic, words: Sequence[str], width: int | None) -> Matrix:
-    """P(y_t | x_{t-h} .. x_{t+h}, t), h = width // 2, shape (len(words), n_labels); None: all x."""
+    """P(y_t | x_{t-h} .. x_{t+h}, t) with h = width // 2; None: given all x.
+
+    shape: (len(words), n_labels)
+    """
     transitions, observations = matrices(model)
     seen = [observations[:, int(word[1:])] for word in words]  # P(x_t | label) of each t
     half = len(seen) if width is None else width // 2
@@ -63,16 +66,20 @@ def posteriors(model: Synthetic, words: Sequence[str], width: int | None) -> Mat
     return found / sums
 
 
-def best_possible(model: Synthetic, records: Sequence[Record], width: int | None) -> float:
+def best_possible(
+    model: Synthetic, sequences: Sequence[LabelledSequence], width: int | None
+) -> float:
     """Accuracy in percent of the most probable labels given a window, and the true parameters.
 
     No model of a window of that width has a higher expected accuracy: it does not even know t.
     """
     right = [
         best == int(label[1:])
-        for record in records
+        for sequence in sequences
         for best, label in zip(
-            posteriors(model, record.words, width).argmax(axis=1), record.labels["tag"], strict=True
+            posteriors(model, sequence.words, width).argmax(axis=1),
+            sequence.labels["tag"],
+            strict=True,
         )
     ]
     return 100 * float(np.mean(right))
@@ -123,7 +130,7 @@ def plenty(quick: bool, seeds: Sequence[int]) -> Plenty:
 
 
 def variants() -> Iterator[dict[str, object]]:
-    """iid, i-SECOC, c-SECOC(1)."""
+    """The settings of iid, i-SECOC and c-SECOC(1)."""
     base = BoostedCRF(rounds=ROUNDS, leaves=MANY_LEAVES)
     yield {"base": BoostedCRF(rounds=ROUNDS, leaves=MANY_LEAVES, order=0)}
     yield {"base": base}

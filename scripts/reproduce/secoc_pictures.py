@@ -11,7 +11,7 @@ from spacy_treecrf.evaluation.plots import require_matplotlib
 
 
 def draw(points: Sequence[Point], name: str, folder: Path) -> str:
-    """Draw one data set; the name of the file."""
+    """Draw the picture of one data set; returns the name of its file."""
     here = [point for point in points if point.data == name]
     coded = [point for point in here if point.bits is not None]
     figure = require_matplotlib().Figure(figsize=(15, 4.5), layout="constrained")
@@ -35,13 +35,13 @@ def draw(points: Sequence[Point], name: str, folder: Path) -> str:
 
 
 def over_length(axes: Any, points: Sequence[Point]) -> None:
-    """A line for each method, published ones dashed."""
+    """Draw a line for each method, dashed for published ones."""
     longest = max((p.bits or 0 for p in points if p.by == PAPER), default=0)
     for method in dict.fromkeys(point.method for point in points):
         line = sorted(
             (p.bits, p.accuracy)
             for p in points
-            # defaults with far more bits than all others would squeeze these
+            # Defaults with far more bits than all others would squeeze these.
             if p.method == method and p.bits is not None and p.bits <= longest
         )
         by_paper = any(p.by == PAPER for p in points if p.method == method)
@@ -51,7 +51,7 @@ def over_length(axes: Any, points: Sequence[Point]) -> None:
 
 
 def over_seconds(axes: Any, points: Sequence[Point]) -> None:
-    """Marks for each method: squares are ours, triangles perceptrons, crosses have no code."""
+    """Draw marks for each method: squares are ours, triangles perceptrons, crosses have no code."""
     for method in dict.fromkeys(point.method for point in points):
         mine = [point for point in points if point.method == method]
         line = [(point.cpu_seconds, point.accuracy) for point in mine]

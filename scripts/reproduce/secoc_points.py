@@ -12,28 +12,32 @@ import numpy as np
 import numpy.typing as npt
 
 from scripts.prepare import provide
+from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF, PerceptronTagger
 from spacy_treecrf.cli.common import say
 from spacy_treecrf.corpora import find_corpus, load_corpus
-from spacy_treecrf.corpora.items import labelled_items
+from spacy_treecrf.engine.codes.code_words import label_scores, least_bits
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators import SequenceEstimator
-from spacy_treecrf.models.codes import label_scores, least_bits
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set comes from, and what suits it.
+    """A source of a data set, and the settings that suit it.
 
-    leaves: Of trees of bits, the better of 8 and 64 for the published variants. history: Of the
-    cross-fitted cascade, the best of HISTORIES: `python -m scripts.reproduce.secoc_points`. Both
-    were learned from two thirds of a training part and judged by the rest of it.
+    Leaves and history were chosen by learning from two thirds of a training part and judging by the
+    rest of it.
+
+    leaves: The leaves of the trees of bits, the better of 8 and 64 for the published variants.
+    history: The history of the cross-fitted cascade, the best of HISTORIES, which
+        `python -m scripts.reproduce.secoc_points` tries.
     """
 
     corpus: str
     split: str
     layer: str
-    width: int  # of the window
+    width: int  # positions in the window
     leaves: int
     history: int | str
 
@@ -47,8 +51,8 @@ DATA = {
 LENGTHS = (8, 12, 16, 20)
 HISTORIES = (1, 3, "all")
 BEAMS = (2, 5, 10)
-ROUNDS = 20  # of a boosted bit
-QUICK_RECORDS = 100
+ROUNDS = 20  # for each boosted bit
+QUICK_SEQUENCES = 100
 QUICK_LENGTHS = (8, 10)
 QUICK_ROUNDS = 4
 
@@ -64,19 +68,19 @@ DIRECT = "BoostedCRF()"
 
 @dataclass(frozen=True)
 class Point:
-    """One trained model, or the first columns of one."""
+    """One trained model, or the first bits of one."""
 
     data: str
     method: str
     bits: int | None  # None: no output code
     seed: int
     right: npt.NDArray[np.bool_]  # for each position of the test part
-    cpu_seconds: float | None  # of training, on all threads; None: columns of a longer code
+    cpu_seconds: float | None  # of training, on all threads; None: a part of a longer code
     by: str  # PAPER or OURS
 
     @property
     def accuracy(self) -> float:
-        """In percent."""
+        """The accuracy in percent."""
         return 100 * float(np.mean(self.right))
 
 
@@ -89,8 +93,8 @@ class Task:
     train: tuple[Any, Any]
     test: tuple[Any, Any]
     lengths: tuple[int, ...]
-    base: BoostedCRF  # of boosted bits
-    history: int | str  # of the cross-fitted cascade
+    base: BoostedCRF  # learns the boosted bits
+    history: int | str  # how many earlier bits the cross-fitted cascade sees
 
     def point(self, method: str, bits: int | None, right: Any, cpu: float | None, by: str) -> Point:
         point = Point(self.name, method, bits, self.seed, np.asarray(right, bool), cpu, by)
@@ -104,7 +108,7 @@ def load_task(name: str, quick: bool, seed: int) -> Task:
     source = DATA[name]
     provide(find_corpus(source.corpus), Path("project.yml"))
     splits = load_corpus(source.corpus, split=source.split, seed=seed)
-    n = QUICK_RECORDS if quick else None
+    n = QUICK_SEQUENCES if quick else None
     train, test = (
         labelled_items(splits[part][:n], source.layer, source.width) for part in ("train", "test")
     )
@@ -127,7 +131,7 @@ def compared(task: Task) -> Iterator[Point]:
 
 
 def drawn(task: Task) -> Iterator[Point]:
-    """What tables and figures of one seed show besides, labels inside of a beam among it."""
+    """Points that tables and figures of one seed show besides, labels in a beam among them."""
     yield from cross_fitted(task, f"{INDEPENDENT}, cross-fitted", 0)
     for n in task.lengths[:-1]:
         yield direct(task, TOGETHER, SECOCCRF(bits=n), OURS)
@@ -139,7 +143,7 @@ def drawn(task: Task) -> Iterator[Point]:
 
 
 def published(task: Task, base: BoostedCRF | PerceptronTagger) -> Iterator[Point]:
-    """iid, i-SECOC and c-SECOC(h): columns one by one, decoded by the L1 distance."""
+    """Points of iid, i-SECOC and c-SECOC(h): bits one by one, decoded by the L1 distance."""
     boosted = isinstance(base, BoostedCRF)
     alone = base.__class__(**{**base.get_params(), "order": 0})
     methods: dict[str, dict[str, Any]] = {IID: {"base": alone}, INDEPENDENT: {"base": base}}
@@ -152,7 +156,7 @@ def published(task: Task, base: BoostedCRF | PerceptronTagger) -> Iterator[Point
 
 
 def cross_fitted(task: Task, name: str, history: int | str) -> Iterator[Point]:
-    """Cross-fitted columns, decoded by the L1 distance and jointly."""
+    """Points of cross-fitted bits, decoded by the L1 distance and jointly."""
     bits = max(task.lengths)
     model = SECOCCRF(bits=bits, base=task.base, training="columns", history=history)
     cpu = trained(model, task)
@@ -167,7 +171,7 @@ def direct(task: Task, name: str, model: SequenceEstimator, by: str) -> Point:
 
 
 def trained(model: SequenceEstimator, task: Task) -> float:
-    """CPU seconds of a training."""
+    """Train a model; returns the CPU seconds."""
     began = time.process_time()
     model.fit(*task.train)
     return time.process_time() - began
@@ -180,12 +184,14 @@ def hits(model: SequenceEstimator, task: Task) -> list[bool]:
 
 
 def by_length(model: SECOCCRF, task: Task, name: str, cpu: float, by: str) -> Iterator[Point]:
-    """Points of the first n columns: the beginning of a random code is a random code."""
+    """Points of the first n bits: the beginning of a random code is a random code."""
     learned = model.model_
     ids = {label: i for i, label in enumerate(learned.labels)}
     gold = np.array([ids.get(label, -1) for labels in task.test[1] for label in labels])
     with Workers() as workers:
-        probabilities = learned.bit_probabilities(model._encode(task.test[0]), workers)
+        probabilities = learned.bit_probabilities(
+            Sequences.unlabelled(*learned.columns.encode(task.test[0])), workers
+        )
     for n in task.lengths:
         scores = label_scores(probabilities[:, :n], learned.code[:, :n], "l1")
         right = scores.argmax(axis=1) == gold
@@ -193,7 +199,7 @@ def by_length(model: SECOCCRF, task: Task, name: str, cpu: float, by: str) -> It
 
 
 def held_out(name: str, history: int | str, seed: int) -> float:
-    """Accuracy of the cross-fitted cascade on a third of a training part, learned from the rest."""
+    """The accuracy of the cross-fitted cascade on a third of a training part, held out."""
     task = load_task(name, quick=False, seed=seed)
     X, y = task.train
     n = len(X) * 2 // 3

@@ -14,8 +14,9 @@ from scripts.reproduce.problems import PROBLEMS, Part, window_items
 from scripts.reproduce.report import Picture, Report, Table
 from scripts.reproduce.treecrf import TREECRF, compile_kernels
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.engine.chain import pair_marginals
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.engine.chain.chain import pair_marginals
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.plots import require_matplotlib
 
@@ -35,10 +36,10 @@ SEQUENCES = 100
 
 @dataclass(frozen=True)
 class RoundTime:
-    """Seconds of one round, on one thread."""
+    """The seconds of one round on one thread."""
 
     forward_backward: float
-    trees: float  # growing and adding them, and all the rest
+    trees: float  # growing and adding trees, and all the rest
     features: int
 
 
@@ -51,7 +52,7 @@ def time_of_round(part: Part, rounds: int) -> RoundTime:
 
     settings: dict[str, Any] = TREECRF | {"leaves": 100, "penalty": 40.0}
     model = BoostedCRF(**settings, rounds=rounds, threads=1, callback=note).fit(X, y)
-    crf, data = model.model_, model._encode(X)
+    crf, data = model.model_, Sequences.unlabelled(*model.model_.columns.encode(X))
     with Workers(1) as workers:
         scores = crf.scores(data, workers)
     seconds = []
@@ -65,7 +66,7 @@ def time_of_round(part: Part, rounds: int) -> RoundTime:
 
 
 def hmm(length: int, width: int, seed: int = 0) -> Part:
-    """Three labels, 24 observations: section 3.5.3."""
+    """Sequences of three labels and 24 observations, as in section 3.5.3."""
     rng = random.Random(f"{seed} {length}")
     X, y = [], []
     for _ in range(SEQUENCES):
@@ -74,7 +75,7 @@ def hmm(length: int, width: int, seed: int = 0) -> Part:
             stays = rng.random() < 0.6
             labels.append(labels[-1] if stays else (labels[-1] + rng.choice((1, 2))) % 3)
         own = [rng.random() < 0.6 for _ in labels]
-        # the other 16 observations follow a label's own 8, in a circle
+        # The other 16 observations follow a label's own 8, in a circle.
         words = [
             str((8 * label + (rng.randrange(8) if o else 8 + rng.randrange(16))) % 24)
             for label, o in zip(labels, own, strict=True)

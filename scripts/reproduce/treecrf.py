@@ -19,7 +19,7 @@ from scripts.reproduce.report import Comparison, Picture, Report, Table
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.cli.common import say
 from spacy_treecrf.corpora import prepare_corpus
-from spacy_treecrf.engine.boosting import RoundInfo
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.evaluation.plots import require_matplotlib
 from spacy_treecrf.evaluation.significance import mcnemar_on_tokens
 from spacy_treecrf.tuning.folds import position
@@ -79,20 +79,24 @@ PAPER_35 = {
         "BASELINE": (88.86, 8.8, 47),
     },
 }
-PENALTIES = (100.0, 10.0, 1.0, 0.1)  # of CRFsuite
-CONJUNCTIONS = (2, 3)  # what MALLET induces by itself
+PENALTIES = (100.0, 10.0, 1.0, 0.1)  # tried for CRFsuite
+CONJUNCTIONS = (2, 3)  # lengths of n-grams, which MALLET induces by itself
 NETTALK_ROUNDS = 169
 SPLITS = 10
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """settings: Of BoostedCRF. rounds: Where the mean of the folds was best."""
+    """The best settings of a search.
+
+    settings: Parameters of BoostedCRF.
+    rounds: The round where the mean of the folds was best.
+    """
 
     settings: dict[str, Any]
     rounds: int
     held_out: float  # accuracy, percent
-    seconds: float  # of the whole search, also if it is an earlier one that is read again
+    seconds: float  # of the whole search, which may be an earlier one that is read again
 
     def estimator(self) -> BoostedCRF:
         return BoostedCRF(**TREECRF, **self.settings, rounds=self.rounds)
@@ -110,7 +114,7 @@ def tuned(name: str, kind: str, quick: bool) -> Tuned:
     """
     problem = PROBLEMS[name]
     folder = Path("metrics", "tuning", "quick" if quick else "full", name.lower())
-    problem.records("train")  # provides the corpus
+    problem.sequences("train")  # provides the corpus
     prepare_corpus(problem.corpus, folder, split=problem.split, dev_share=0, force=True)
     config = with_settings(load_config(Path("configs", f"{CONFIGS[name]}.cfg")), plain(problem))
     if quick:
@@ -124,7 +128,7 @@ def tuned(name: str, kind: str, quick: bool) -> Tuned:
     steps = [result.step for result in best.results if result.step is not None]
     settings = {setting.rpartition(".")[2]: value for setting, value in best.settings.items()}
     assert best.score is not None
-    # the first evaluation, of step 0, comes after the rounds of one step
+    # The first evaluation, of step 0, comes after the rounds of one step.
     rounds = STEP_ROUNDS * (1 + round(float(np.mean(steps))))
     seconds = sum(result.seconds for trial in trials for result in trial.results)
     found = Tuned(settings, rounds, 100 * best.score, seconds)
@@ -133,7 +137,7 @@ def tuned(name: str, kind: str, quick: bool) -> Tuned:
 
 
 def plain(problem: Problem) -> dict[str, Any]:
-    """What makes a shipped config the published learner: its inputs, trees and steps."""
+    """Settings that make a shipped config the published learner: its inputs, trees and steps."""
     return {
         "components.treecrf.features": {
             "@misc": "spacy_treecrf.CharacterFeatures.v1",
@@ -149,7 +153,7 @@ def plain(problem: Problem) -> dict[str, Any]:
 
 
 def run_shrinkage(quick: bool, folder: Path) -> Report:
-    """Table 3.4."""
+    """Table 3.4 of Hao (2009)."""
     rows, comparisons, remarks = [], [], []
     for name, published in PAPER_34.items():
         problem = PROBLEMS[name]
@@ -197,7 +201,7 @@ _DEFAULTS = f"18,000 residues are too few for the steps and trees of the default
 
 
 def reason(name: str, method: str = "TreeCRF") -> str:
-    """Why ours may be below."""
+    """Why our figure may be below the published one."""
     if name != "Protein":
         return _SPLIT
     if method.startswith("ours"):
@@ -215,7 +219,7 @@ class Trained:
 
 
 def run_rivals(quick: bool, folder: Path) -> Report:
-    """Table 3.5 and figures 3.1 and 3.2."""
+    """Table 3.5 and figures 3.1 and 3.2 of Hao (2009)."""
     figures = require_matplotlib()
     compile_kernels()
     tables, comparisons, pictures = [], [], []
@@ -280,7 +284,7 @@ def trained(problem: Problem, found: Tuned, quick: bool) -> dict[str, Trained]:
 
 
 def trained_on_groups(quick: bool) -> dict[str, Trained]:
-    """Protein with our own inputs and settings: one model, and the mean of five."""
+    """Models for protein with our own inputs and settings: a single one, and the mean of five."""
     parts = protein.parts()
     changes = {"rounds": 10} if quick else {}
     methods = {}
@@ -323,7 +327,7 @@ def rivals_table(name: str, gold: Labels, methods: dict[str, Trained]) -> Table:
 
 
 def best_penalty(part: Part, quick: bool) -> float:
-    """Of CRFsuite, by cross-validation."""
+    """The best penalty of CRFsuite, by cross-validation."""
     if quick:
         return PENALTIES[1]
     X, y = part
@@ -344,7 +348,7 @@ def best_penalty(part: Part, quick: bool) -> float:
 
 
 def nettalk_splits(quick: bool) -> tuple[Table, Comparison]:
-    """Of small data, a mean over splits says more than a test of significance on one."""
+    """Accuracies over splits: for small data their mean says more than one test of significance."""
     problem = PROBLEMS["NETtalk"]
     accuracies = []
     for seed in range(2 if quick else SPLITS):
@@ -359,7 +363,7 @@ def nettalk_splits(quick: bool) -> tuple[Table, Comparison]:
 
 
 def nettalk_seconds() -> Comparison:
-    """The published 169 rounds, 454.6 CPU seconds then."""
+    """The CPU seconds of the published 169 rounds, which took 454.6 then."""
     model = BoostedCRF(**TREECRF, leaves=100, penalty=20.0, rounds=NETTALK_ROUNDS)
     part = PROBLEMS["NETtalk"].part("train")
     began = time.perf_counter()
@@ -378,7 +382,7 @@ def draw_rounds(
     folder: Path,
     quick: bool,
 ) -> Picture:
-    """Test accuracy and seconds over rounds."""
+    """Draw test accuracy and seconds over rounds."""
     figure = figures.Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     rounds = 10 if quick else STEPS * STEP_ROUNDS
@@ -413,7 +417,7 @@ def percent_right(gold: Labels, predicted: Labels) -> float:
 
 
 def starred(p: float, levels: tuple[float, ...]) -> str:
-    """A star for each level that p is below."""
+    """The number p with a star for each level that it is below."""
     return "*" * sum(p < level for level in levels)
 
 
@@ -425,7 +429,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 @cache
 def compile_kernels() -> None:
-    """Before anything is timed."""
+    """Compile all kernels before anything is timed."""
     X, y = PROBLEMS["NETtalk"].part("train")
     for settings in (TREECRF, {}):
         BoostedCRF(**settings, rounds=8).fit(X[:50], y[:50], X[:50], y[:50]).predict(X[:50])

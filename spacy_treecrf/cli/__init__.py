@@ -1,1 +1,4 @@
-"""The command line: `spacy-treecrf`, or `python -m spacy_treecrf`."""
+"""The command line: thin typer commands without logic of their own.
+
+Nothing imports it; it may import everything.
+"""

@@ -1,4 +1,4 @@
-"""The commands together. What they need is imported when they run: help comes at once."""
+"""All commands together. They import what they need when they run, so that help comes at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from spacy_treecrf import __version__
-from spacy_treecrf.cli import average, corpus, evaluate, inspect_model, plot, tag, train, tune
+from spacy_treecrf.cli import (
+    average,
+    corpus,
+    evaluate,
+    inspect_model,
+    plot,
+    settings,
+    tag,
+    train,
+    tune,
+)
 
 app = typer.Typer(
     name="spacy-treecrf",
@@ -33,6 +43,7 @@ app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
+app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.add_typer(corpus.app, name="corpus")
 

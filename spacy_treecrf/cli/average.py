@@ -1,4 +1,4 @@
-"""`average`: several trained models as one."""
+"""The command `average`: several trained models as one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import refuse_existing, reports_errors, say
+from spacy_treecrf.cli.common import model_input, refuse_existing, reports_errors, say
+from spacy_treecrf.storage.files import check_target, keep_owner_and_mode
 
 if TYPE_CHECKING:
+    from spacy.language import Language
+
     from spacy_treecrf.models.crf import CRF
     from spacy_treecrf.models.model import SequenceModel
 
@@ -37,10 +40,11 @@ def average(
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipelines have several.")
     ] = None,
 ) -> None:
-    """One model whose scores are the means of theirs: more accurate where data is small.
+    """Average models into one, which is more accurate where there are few data.
 
-    It has all of their trees. Its probabilities are exact, as theirs are: geometric means of them,
-    normalised. Other pipes are those of the first pipeline.
+    Its scores are the means of the models' scores, and it has all of their trees. Its probabilities
+    are exact: geometric means of the models' probabilities, normalised. If pipelines are averaged,
+    the other pipes are those of the first.
     """
     from spacy_treecrf.columnar.model import model_file
 
@@ -48,7 +52,7 @@ def average(
         raise ValueError(f"treecrf: there is nothing to average {models[0]} with; name two or more")
     are_files = [model_file(model).is_file() for model in models]
     if all(are_files):
-        refuse_existing(output, force)
+        refuse_existing(output, force, *map(model_input, models))
         _average_files(models, output)
     elif any(are_files):
         raise ValueError(
@@ -56,30 +60,27 @@ def average(
             f"{models[are_files.index(False)]} is not; name files or pipelines"
         )
     else:
-        if output.exists() and not (force and output.is_dir()):
-            raise ValueError(
-                f"treecrf: {output} exists; name another folder, or replace it by --force"
-            )
+        _refuse_folder(output, force, models)
         _average_pipelines(models, pipe, output)
     say(f"wrote {output}")
 
 
 def _average_files(models: list[str], output: Path) -> None:
     from spacy_treecrf.columnar.model import ColumnModel
-    from spacy_treecrf.evaluation.taggers import load_model
-    from spacy_treecrf.models.pooling import pooled
+    from spacy_treecrf.models.averaging import pooled
+    from spacy_treecrf.taggers.loading import load_model
 
     crfs, templates = [], []
     for model in models:
-        learned, columns = load_model(model)
-        if columns is None:
+        learned, column_model = load_model(model)
+        if column_model is None:
             raise ValueError(
                 f"treecrf: {model} was saved by an estimator: average such models by "
                 "BoostedCRF.average"
             )
         crfs.append(_crf(learned, model))
-        templates.append(columns.template)
-        if columns.template.to_state() != templates[0].to_state():
+        templates.append(column_model.template)
+        if column_model.template.to_state() != templates[0].to_state():
             raise ValueError(
                 f"treecrf: {models[0]} and {model} read their columns in different ways; train "
                 "them with the same --columns and --window"
@@ -88,35 +89,73 @@ def _average_files(models: list[str], output: Path) -> None:
 
 
 def _average_pipelines(models: list[str], pipe: str | None, output: Path) -> None:
-    from spacy_treecrf.evaluation.taggers import load_pipe
-    from spacy_treecrf.models import storage
-    from spacy_treecrf.models.pooling import pooled
+    from spacy_treecrf.models.averaging import pooled
+    from spacy_treecrf.storage import container
+    from spacy_treecrf.taggers.loading import load_pipe
 
     nlp, first = load_pipe(models[0], pipe)
     crfs = [_crf(first.shim.trained, models[0])]
-    features = storage.dump(first.features.to_state())
+    features = container.dump(first.features.to_state())
     for model in models[1:]:
         other = load_pipe(model, pipe)[1]
         crfs.append(_crf(other.shim.trained, model))
-        if storage.dump(other.features.to_state()) != features:
+        if container.dump(other.features.to_state()) != features:
             raise ValueError(
                 f"treecrf: {models[0]} and {model} have different features; train them by the "
                 "same config"
             )
     first.shim.learned = pooled(crfs)
-    # All or nothing: written beside the output, then moved.
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".treecrf-") as folder:
+    _write_pipeline(nlp, output)
+
+
+def _refuse_folder(output: Path, force: bool, models: list[str]) -> None:
+    """Refuse an output that exists, or one that is, holds or lies in one of the pipelines."""
+    if output.exists() and not (force and output.is_dir()):
+        raise ValueError(f"treecrf: {output} exists; name another folder, or replace it by --force")
+    target = output.resolve()
+    for path in target.rglob("*"):
+        if path.is_file():
+            check_target(path)
+    for model in models:
+        given = Path(model).resolve()
+        if given.exists() and (target in (given, *given.parents) or given in target.parents):
+            raise ValueError(
+                f"treecrf: the output {output} and the pipeline {model} lie in each other; name "
+                "another folder"
+            )
+
+
+def _write_pipeline(nlp: Language, output: Path) -> None:
+    """Write a pipeline beside the output and then move it, so that it is whole or as before.
+
+    A folder that is there is replaced only if it holds nothing that the new one does not.
+    """
+    target = output.resolve()  # through links, which stay
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".treecrf-") as folder:
         new, old = Path(folder, "new"), Path(folder, "old")
         nlp.to_disk(new)
-        if output.exists():
-            output.rename(old)
+        if target.exists():
+            held = _contents(target)
+            others = sorted(held - _contents(new))
+            if others:
+                raise ValueError(
+                    f"treecrf: {output} also holds {others[0]}, which is no part of the averaged "
+                    "pipeline; name another folder, or delete it yourself"
+                )
+            for name in ("", *held):
+                keep_owner_and_mode(new / name, (target / name).stat())
+            target.rename(old)
         try:
-            new.rename(output)
+            new.rename(target)
         except OSError:
             if old.exists():
-                old.rename(output)
+                old.rename(target)
             raise
+
+
+def _contents(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
 def _crf(model: SequenceModel, name: str) -> CRF:

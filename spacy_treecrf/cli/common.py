@@ -1,45 +1,55 @@
-"""What all commands share: errors as one line and an exit code, progress, files, JSON."""
+"""Helpers of all commands: errors as one line and an exit code, progress, files, JSON."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import json
 import os
-import secrets
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TextIO, TypeVar
 
 import typer
 
+from spacy_treecrf.storage.files import check_target, refuse_inputs, replacing
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 FAILED, INTERRUPTED = 1, 130
-SHOW_AFTER = 2.0  # seconds; what is done by then needs no progress bar
+SHOW_AFTER = 2.0  # seconds after which a progress bar shows
 
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Say in one line what went wrong; a traceback is for mistakes of ours."""
+    """Make a command report errors in one line; a traceback is for mistakes of ours."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
+            with _warnings_as_lines():
+                result = command(*args, **kwargs)
+            if sys.stdout is not None:  # None: closed by the shell
+                sys.stdout.flush()  # a full disk shows here, not when the interpreter ends
+            return result
         except KeyboardInterrupt:
             say("treecrf: interrupted; files that were there are as before")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # the reader of a pipe has seen enough, e.g. head
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _forget_stdout()
             raise typer.Exit(0) from None
         except MemoryError:
             say("treecrf: not enough memory; use less data, or a machine with more of it")
             raise typer.Exit(FAILED) from None
         except OSError as error:
             text = str(error)
+            if error.filename is None and not text.startswith("treecrf"):
+                text = f"treecrf: cannot write the output: {text}; check free space"
+                _forget_stdout()
             say(text if text.startswith("treecrf") else f"treecrf: {text}")
             raise typer.Exit(FAILED) from None
         except (ValueError, ImportError) as error:
@@ -52,16 +62,37 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def _forget_stdout() -> None:
+    """Let what is not yet written go nowhere, or the interpreter would complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Say warnings of ours in one line, without the place in the code."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_ours(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+            if str(message).startswith("treecrf: "):
+                say(str(message))
+            else:
+                show(message, *args, **kwargs)
+
+        warnings.showwarning = show_ours
+        yield
+
+
 def say(message: str) -> None:
-    """To people; what programs read goes to the standard output."""
+    """Print a message to people; what programs read goes to the standard output."""
     typer.echo(message, err=True)
 
 
 def progress(items: Iterable[T], total: int | None, what: str, unit: str = "it") -> Iterator[T]:
-    """A bar for what takes long, if someone is watching."""
+    """The items, with a progress bar if they take long and someone is watching."""
     from tqdm import tqdm
 
-    # disable=None: where the standard error is no terminal
+    # disable=None hides the bar where the standard error is no terminal.
     bar = tqdm(items, total=total, desc=what, unit=unit, delay=SHOW_AFTER, disable=None)
     return iter(bar)
 
@@ -78,34 +109,36 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def refuse_existing(path: Path, force: bool) -> None:
-    """Before any work is done for it."""
-    if path.is_dir():
-        raise ValueError(f"treecrf: the output {path} is a folder; name a file")
-    if path.exists() and not force:
+def refuse_existing(path: Path, force: bool, *inputs: str | Path | None) -> None:
+    """Refuse an output that exists or cannot be written, before any work is done for it.
+
+    inputs: What the command reads: none of these may be replaced, also not by --force.
+    """
+    check_target(path)
+    if path.is_file() and not force:
         raise ValueError(f"treecrf: {path} exists; use --force to replace it, or another name")
-    if not path.parent.is_dir():
-        raise ValueError(f"treecrf: the folder {path.parent} does not exist; create it first")
+    refuse_inputs(path, inputs)
 
 
-@contextlib.contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """A path to write to that takes the place of `path` in the end, and only if all went well."""
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".treecrf-{secrets.token_hex(8)}{target.suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+def model_input(model: str) -> Path:
+    """What a command reads of a model: its file, or the folder of a pipeline."""
+    from spacy_treecrf.columnar.model import model_file
+
+    path = model_file(model)
+    return path if path.is_file() else Path(model)
 
 
 @contextlib.contextmanager
 def output_text(path: Path | None) -> Iterator[TextIO]:
-    """The file, all or nothing; the standard output without one."""
+    """A text file that is written as a whole or not at all; without a path, the standard output."""
     if path is None:
+        if sys.stdout is None:  # closed by the shell: >&-
+            raise ValueError("treecrf: the standard output is closed; name a file by --output")
         yield sys.stdout
         return
-    with beside(path) as temporary, temporary.open("x", encoding="utf-8", newline="\n") as file:
-        yield file
+    with replacing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+        try:
+            yield text
+        finally:
+            text.detach()  # which writes what is left, and does not close the file

@@ -1,4 +1,4 @@
-"""`corpus`: ready-made data sets as files."""
+"""The command `corpus`: ready-made data sets as files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Examples:
 def list_corpora(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """All data sets, and whether their files are here."""
+    """List all data sets, and whether their files are here."""
     from spacy_treecrf.cli.tables import table
     from spacy_treecrf.corpora import CORPORA, DEFAULT_CORPUS
 
@@ -61,6 +61,7 @@ def _short(names: tuple[str, ...]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]}"
 
 
+# Many parameters: typer makes an option of each.
 @app.command("prepare", epilog=PREPARE_EXAMPLES)
 @reports_errors
 def prepare(

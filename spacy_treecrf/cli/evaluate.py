@@ -1,4 +1,4 @@
-"""`evaluate` and `compare`: how good models are, and whether one is better."""
+"""The commands `evaluate` and `compare`: how good models are, and whether one is better."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf.cli.common import (
+    model_input,
     output_text,
     print_json,
     progress,
@@ -59,6 +60,7 @@ Encoding = Annotated[str, typer.Option(help="Encoding of a column file.")]
 Threads = Annotated[int, typer.Option(min=0, help="0: all cores.")]
 
 
+# Many parameters: typer makes an option of each.
 @reports_errors
 def evaluate(
     model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
@@ -78,7 +80,7 @@ def evaluate(
     ] = None,
     threads: Threads = 0,
 ) -> None:
-    """Token and sequence accuracy, spans by type, likelihood, calibration, confusion.
+    """Show token and sequence accuracy, spans by type, likelihood, calibration, confusion.
 
     Intervals come from resampling whole sequences.
     """
@@ -86,7 +88,7 @@ def evaluate(
     from spacy_treecrf.evaluation.figures import figures_of
 
     if output is not None:
-        refuse_existing(output, force)
+        refuse_existing(output, force, model_input(model), data)
     check_resampling(resamples, confidence)
     judged = judge_data(model, data, pipe, encoding, threads)
     figures = figures_of(
@@ -106,6 +108,7 @@ def evaluate(
         _print_figures(figures, confidence)
 
 
+# Many parameters: typer makes an option of each.
 @reports_errors
 def compare(
     a: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
@@ -125,7 +128,7 @@ def compare(
     from spacy_treecrf.evaluation.bootstrap import check_resampling
 
     check_resampling(resamples, confidence)
-    result = figures.compare(
+    result = figures.compare_judged(
         judge_data(a, data, pipe_a, encoding, threads),
         judge_data(b, data, pipe_b, encoding, threads),
         resamples=resamples,
@@ -141,7 +144,7 @@ def compare(
 
 def judge_data(model: str, data: str, pipe: str | None, encoding: str, threads: int) -> Judged:
     from spacy_treecrf.evaluation.judging import judge
-    from spacy_treecrf.evaluation.taggers import load_tagger
+    from spacy_treecrf.taggers.loading import load_tagger
 
     tagger = load_tagger(model, pipe=pipe, threads=threads)
     n, chunks = tagger.read(data, gold=True, encoding=encoding)

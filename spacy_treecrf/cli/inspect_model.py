@@ -1,4 +1,4 @@
-"""`inspect`: what a model has learned."""
+"""The command `inspect`: what a model has learned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Examples:
   spacy-treecrf inspect training/ner/model-best --top 20
   spacy-treecrf inspect model.treecrf --json | jq .top_features
 """
-MOST_ABSENT = 3  # of a path, shown on a line
+MOST_ABSENT = 3  # absent features of a path that are shown
 
 
 @reports_errors
@@ -30,15 +30,15 @@ def inspect_model(
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
 ) -> None:
-    """Sizes, labels, most used features, strongest transitions, example paths of trees."""
+    """Show sizes, labels, most used features, strongest transitions, example paths of trees."""
     from spacy_treecrf.columnar.model import model_file
-    from spacy_treecrf.evaluation.inspection import Inspection, inspect_model
-    from spacy_treecrf.evaluation.taggers import load_model
+    from spacy_treecrf.evaluation.inspection import Inspection, inspection_of
+    from spacy_treecrf.taggers.loading import load_model
 
-    learned, columns = load_model(model, pipe=pipe)
-    found = inspect_model(learned, top)
+    learned, column_model = load_model(model, pipe=pipe)
+    found = inspection_of(learned, top)
     size = _bytes(model_file(model))
-    kinds = list(columns.template.kinds) if columns else None
+    kinds = list(column_model.template.kinds) if column_model else None
     if as_json:
         print_json({"model": model, "bytes": size, "file_columns": kinds, **found.to_json()})
         return
@@ -53,7 +53,7 @@ def inspect_model(
 
 
 def _bytes(path: Path) -> int | None:
-    """Of a file, or of all files in a folder."""
+    """The size of a file, or of all files in a folder, in bytes."""
     if path.is_file():
         return path.stat().st_size
     folder = path.parent if path.name == "model.treecrf" else path
@@ -108,7 +108,7 @@ def _print_learned(found: Inspection) -> None:
 
 
 def _shortened(tests: list[str]) -> str:
-    """What holds, and the first of what does not: trees rule out many features on the way."""
+    """The tests that hold, and the first that do not: trees rule out many features on the way."""
     absent = [test for test in tests if test.startswith("not ")]
     shown = [test for test in tests if not test.startswith("not ")] + absent[:MOST_ABSENT]
     more = len(absent) - MOST_ABSENT

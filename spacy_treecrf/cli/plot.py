@@ -1,4 +1,4 @@
-"""`plot`: learning curve and calibration as pictures."""
+"""The command `plot`: learning curve and calibration as pictures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import beside, refuse_existing, reports_errors
+from spacy_treecrf.cli.common import model_input, refuse_existing, reports_errors
+from spacy_treecrf.storage.files import replacing
 
 EXAMPLES = """\b
 Examples:
@@ -45,19 +46,19 @@ def plot(
     from spacy_treecrf.cli.evaluate import judge_data
     from spacy_treecrf.evaluation import plots
     from spacy_treecrf.evaluation.figures import calibration_of
-    from spacy_treecrf.evaluation.taggers import load_model
+    from spacy_treecrf.taggers.loading import load_model
 
     if output.suffix.lower() not in SUFFIXES:
         raise ValueError(f"treecrf: the picture {output} must end in one of {', '.join(SUFFIXES)}")
-    refuse_existing(output, force)
+    refuse_existing(output, force, model_input(model), data, log)
     plots.require_matplotlib()
     curve = None
     if log is not None:
         curve = plots.curve_of_log(log, pipe or "treecrf")
     else:
-        learned, columns = load_model(model, pipe=pipe)
-        if columns is not None:
-            curve = plots.curve_of_history(columns.history, learned.rounds)
+        learned, column_model = load_model(model, pipe=pipe)
+        if column_model is not None:
+            curve = plots.curve_of_training(column_model.curve, learned.rounds)
     calibration = None
     if data is not None:
         calibration = calibration_of(judge_data(model, data, pipe, encoding, threads))
@@ -66,6 +67,7 @@ def plot(
             f"treecrf: {model} keeps no learning curve, as spaCy's training does not write one; "
             "pass --log with the file of spacy.ConsoleLogger.v3, or --data for the calibration"
         )
-    with beside(output) as temporary:
-        plots.draw(temporary, curve, calibration)
+    picture = plots.draw(output.suffix.lower().removeprefix("."), curve, calibration)
+    with replacing(output) as file:
+        file.write(picture)
     typer.echo(f"saved to {output}")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from spacy_treecrf.evaluation.bootstrap import Interval
 
-# also intervals, and nothing where there is no value
+# What counts as a number: also intervals, and an empty cell.
 _NUMBER = re.compile(r"[-+\d.,e]*( to [-+\d.,e]+)?")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns of equal width; numbers are set right, the rest left."""
+    """Rows as text in columns of equal width; numbers are set right, the rest left."""
     cells = [list(header), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     right = [all(_NUMBER.fullmatch(row[i]) for row in cells[1:]) for i in range(len(header))]
@@ -31,7 +31,7 @@ def percent(value: float | None) -> str:
 
 
 def with_interval(interval: Interval, as_percent: bool) -> tuple[str, str]:
-    """A figure and its interval."""
+    """A figure and its interval as text."""
     show = percent if as_percent else _plain
     if interval.low is None or interval.high is None:
         return show(interval.value), ""

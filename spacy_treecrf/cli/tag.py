@@ -1,8 +1,9 @@
-"""`tag`: labels for new data."""
+"""The command `tag`: labels for new data."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -10,10 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import output_text, progress, refuse_existing, reports_errors
+from spacy_treecrf.cli.common import (
+    model_input,
+    output_text,
+    progress,
+    refuse_existing,
+    reports_errors,
+)
+from spacy_treecrf.engine.limits import MAX_NBEST
 
 if TYPE_CHECKING:
-    from spacy_treecrf.evaluation.taggers import Chunk, Tagger
+    from spacy_treecrf.evaluation.tagger import Chunk, Tagger
+    from spacy_treecrf.models.predictor import ScoredSequences
 
 EXAMPLES = """\b
 Examples:
@@ -24,6 +33,7 @@ Examples:
 """
 
 
+# Many parameters: typer makes an option of each.
 @reports_errors
 def tag(
     model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
@@ -36,7 +46,10 @@ def tag(
         bool, typer.Option("--probabilities", "-p", help="Add the probability of each label.")
     ] = False,
     nbest: Annotated[
-        int, typer.Option(min=0, help="Write so many labellings of each sequence, best first.")
+        int,
+        typer.Option(
+            min=0, max=MAX_NBEST, help="Write so many labellings of each sequence, best first."
+        ),
     ] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
@@ -56,28 +69,30 @@ def tag(
     The label is written as a further column. With --nbest, each labelling begins with a line
     "# rank probability", as CRF++ writes it.
     """
-    from spacy_treecrf.evaluation.taggers import load_tagger
+    from spacy_treecrf.engine.threads import Workers
+    from spacy_treecrf.taggers.loading import load_tagger
 
     if output is not None:
-        refuse_existing(output, force)
+        refuse_existing(output, force, model_input(model), data)
     tagger = load_tagger(model, pipe=pipe, threads=threads)
     n, chunks = tagger.read(data, text=text, encoding=encoding)
-    with output_text(output) as file:
+    with output_text(output) as file, Workers(threads) as workers:
         for chunk in progress(chunks, n, "tagging", "batch"):
+            scored = tagger.apply(chunk, workers)
             if as_json:
-                lines = _json_lines(tagger, chunk, probabilities, nbest)
+                lines = _json_lines(tagger, chunk, scored, probabilities, nbest)
             elif nbest:
-                lines = _nbest_lines(tagger, chunk, nbest)
+                lines = _nbest_lines(tagger, chunk, scored, nbest)
             else:
-                lines = _column_lines(tagger, chunk, probabilities)
+                lines = _column_lines(tagger, chunk, scored, probabilities)
             file.writelines(line + "\n" for line in lines)
 
 
-def _column_lines(tagger: Tagger, chunk: Chunk, probabilities: bool) -> Iterator[str]:
-    from spacy_treecrf.evaluation.judging import positions
-
-    labels = tagger.label(chunk)
-    chosen = positions(chunk, tagger, labels).tolist() if probabilities else None
+def _column_lines(
+    tagger: Tagger, chunk: Chunk, scored: ScoredSequences, probabilities: bool
+) -> Iterator[str]:
+    labels = tagger.label(chunk, scored)
+    chosen = _chosen(tagger, scored, labels) if probabilities else None
     at = 0
     for rows in chunk.rows:
         for row in rows:
@@ -87,8 +102,8 @@ def _column_lines(tagger: Tagger, chunk: Chunk, probabilities: bool) -> Iterator
         yield ""
 
 
-def _nbest_lines(tagger: Tagger, chunk: Chunk, n: int) -> Iterator[str]:
-    for rows, found in zip(chunk.rows, _nbest(tagger, chunk, n), strict=True):
+def _nbest_lines(tagger: Tagger, chunk: Chunk, scored: ScoredSequences, n: int) -> Iterator[str]:
+    for rows, found in zip(chunk.rows, _nbest(tagger, scored, n), strict=True):
         for rank, (labels, probability) in enumerate(found):
             yield f"# {rank} {probability:.6f}"
             yield from (
@@ -98,13 +113,12 @@ def _nbest_lines(tagger: Tagger, chunk: Chunk, n: int) -> Iterator[str]:
             yield ""
 
 
-def _json_lines(tagger: Tagger, chunk: Chunk, probabilities: bool, n: int) -> Iterator[str]:
-    from spacy_treecrf.evaluation.judging import positions
-
-    # before `label`, which writes on the docs of a pipeline
-    best = _nbest(tagger, chunk, n) if n else None
-    labels = tagger.label(chunk)
-    chosen = positions(chunk, tagger, labels).tolist() if probabilities else None
+def _json_lines(
+    tagger: Tagger, chunk: Chunk, scored: ScoredSequences, probabilities: bool, n: int
+) -> Iterator[str]:
+    best = _nbest(tagger, scored, n) if n else None
+    labels = tagger.label(chunk, scored)
+    chosen = _chosen(tagger, scored, labels) if probabilities else None
     for s, (a, b) in enumerate(pairwise(chunk.data.offsets.tolist())):
         sequence: dict[str, object] = {
             "tokens": [row[0] for row in chunk.rows[s]],
@@ -119,24 +133,24 @@ def _json_lines(tagger: Tagger, chunk: Chunk, probabilities: bool, n: int) -> It
         yield json.dumps(sequence, ensure_ascii=False)
 
 
-def _nbest(tagger: Tagger, chunk: Chunk, n: int) -> list[list[tuple[list[str], float]]]:
-    import math
+def _chosen(tagger: Tagger, scored: ScoredSequences, labels: list[str]) -> list[float]:
+    from spacy_treecrf.evaluation.judging import chosen_probabilities
 
-    from spacy_treecrf.engine.threads import Workers
-    from spacy_treecrf.models.model import Predictor
+    chosen: list[float] = chosen_probabilities(scored, tagger.model.labels, labels).tolist()
+    return chosen
 
+
+def _nbest(tagger: Tagger, scored: ScoredSequences, n: int) -> list[list[tuple[list[str], float]]]:
     names = tagger.model.labels
-    with Workers(tagger.threads) as workers:
-        found = Predictor(tagger.model, workers).nbest(chunk.data, n)
     return [
         [
             ([names[i] for i in path], math.exp(log_p))
             for path, log_p in zip(paths.tolist(), log_ps.tolist(), strict=True)
         ]
-        for paths, log_ps in found
+        for paths, log_ps in scored.nbest(n)
     ]
 
 
 def _cell(value: str) -> str:
-    """Tokens of raw text may be line feeds or tabs, which a column cannot hold."""
+    """The value with escapes for line feeds and tabs, which a column file cannot hold."""
     return value.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")

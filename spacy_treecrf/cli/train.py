@@ -1,4 +1,4 @@
-"""`train`: a model from column files, without a config."""
+"""The command `train`: a model from column files, without a config."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from spacy_treecrf.cli.common import (
     reports_errors,
     say,
 )
+from spacy_treecrf.cli.setting_options import takes_settings
+from spacy_treecrf.engine.boosting.settings import Settings
 
 if TYPE_CHECKING:
     from spacy_treecrf.columnar.files import ColumnFile
@@ -25,16 +27,39 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   spacy-treecrf train train.conll -o model.treecrf
-  spacy-treecrf train train.conll --dev dev.conll -o model/ --rounds 200
+  spacy-treecrf train train.conll --dev dev.conll -o model/ --rounds 200 --set trim=0
   spacy-treecrf train eng.train -o ner.treecrf --encoding latin-1 --columns 3=skip
   spacy-treecrf train train.conll -o model.treecrf --resume   # after Ctrl-C
 """
-
+# Settings that have an option of their own.
+OPTIONS = (
+    "rounds",
+    "linear_rounds",
+    "leaves",
+    "min_count",
+    "min_rows",
+    "shrinkage",
+    "penalty",
+    "ridge",
+    "subsample",
+    "colsample",
+    "family",
+    "order",
+    "constraints",
+    "patience",
+    "monitor",
+    "seed",
+    "threads",
+)
 Data = tuple[list[list[dict[str, Any]]], list[list["str | None"]]]
 
 
+# Many parameters: each is an option, which typer reads from the signature.
+# Long: half of it is the signature.
 @reports_errors
+@takes_settings(Settings, OPTIONS)
 def train(
+    *,
     data: Annotated[Path, typer.Argument(help="Column file; - is the standard input.")],
     # not a Path, which would lose the slash
     output: Annotated[
@@ -61,31 +86,7 @@ def train(
         str | None, typer.Option(help="Label that means: this token is not annotated.")
     ] = None,
     encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
-    rounds: Annotated[
-        int | None, typer.Option(help="Boosting rounds; default: 40 to 150, by number of labels.")
-    ] = None,
-    linear_rounds: Annotated[int, typer.Option(help="Of these, linear ones at the start.")] = 5,
-    leaves: Annotated[int, typer.Option(help="Most leaves of a tree.")] = 64,
-    min_count: Annotated[int, typer.Option(help="Tokens that a feature needs.")] = 2,
-    min_rows: Annotated[int, typer.Option(help="Tokens that a leaf needs.")] = 3,
-    shrinkage: Annotated[float, typer.Option(help="Factor on every tree.")] = 0.6,
-    penalty: Annotated[float, typer.Option(help="Quadratic penalty on leaf values.")] = 1.0,
-    ridge: Annotated[float, typer.Option(help="Penalty on linear weights, transitions.")] = 1.0,
-    subsample: Annotated[float, typer.Option(help="Share of the tokens in a round.")] = 1.0,
-    colsample: Annotated[float, typer.Option(help="Share of the columns for a tree.")] = 1.0,
-    family: Annotated[str, typer.Option(help="auto, separate or joint.")] = "auto",
-    order: Annotated[int, typer.Option(help="Previous labels that a label depends on.")] = 1,
-    constraints: Annotated[
-        str, typer.Option(help="Possible transitions: none, observed, bio or biluo.")
-    ] = "none",
-    patience: Annotated[
-        int, typer.Option(help="With --dev: rounds without progress before the end; 0: all.")
-    ] = 10,
-    monitor: Annotated[
-        str, typer.Option(help="With --dev: log_likelihood or accuracy decides.")
-    ] = "log_likelihood",
-    seed: Annotated[int, typer.Option(help="Of random draws.")] = 0,
-    threads: Annotated[int, typer.Option(help="0: all cores; never changes the result.")] = 0,
+    settings: dict[str, Any],
     resume: Annotated[
         bool,
         typer.Option(
@@ -106,29 +107,12 @@ def train(
     from spacy_treecrf.columnar.template import make_template, parse_kinds
     from spacy_treecrf.columnar.training import TrainingStopped, fit
 
+    Settings(**settings)  # so that what does not go together is refused before any work
     target = model_file(output)
     started = _model_to_resume(target) if resume else None
-    if started is None:
-        _prepare_output(output, target, force)
-    settings = {
-        "rounds": rounds,
-        "linear_rounds": linear_rounds,
-        "leaves": leaves,
-        "min_count": min_count,
-        "min_rows": min_rows,
-        "shrinkage": shrinkage,
-        "penalty": penalty,
-        "ridge": ridge,
-        "subsample": subsample,
-        "colsample": colsample,
-        "family": family,
-        "order": order,
-        "constraints": constraints,
-        "patience": patience,
-        "monitor": monitor,
-        "seed": seed,
-        "threads": threads,
-    }
+    if target != Path(output):  # a folder was asked for
+        target.parent.mkdir(parents=True, exist_ok=True)
+    refuse_existing(target, force or resume, data, dev)
     file = read_column_file(data, encoding)
     if started is None:
         template = make_template(
@@ -161,19 +145,13 @@ def train(
         raise typer.Exit(INTERRUPTED)
 
 
-def _prepare_output(output: str, target: Path, force: bool) -> None:
-    if target != Path(output):  # a folder was asked for
-        target.parent.mkdir(parents=True, exist_ok=True)
-    refuse_existing(target, force)
-
-
 def _model_to_resume(target: Path) -> ColumnModel:
     from spacy_treecrf.columnar.model import ColumnModel
-    from spacy_treecrf.models import storage
+    from spacy_treecrf.storage import container
 
     if not target.is_file():
         raise ValueError(f"treecrf: --resume found no model {target}; leave it out")
-    return ColumnModel.from_state(storage.read(target))
+    return ColumnModel.from_state(container.read(target))
 
 
 def _features(template: Template, file: ColumnFile) -> Data:
@@ -186,7 +164,7 @@ def _features(template: Template, file: ColumnFile) -> Data:
 def _report(
     model: ColumnModel, target: Path, file: ColumnFile, stopped: bool, as_json: bool
 ) -> None:
-    history, crf = model.history, model.crf
+    curve, crf = model.curve, model.crf
     best = crf.potentials.rounds
     result: dict[str, Any] = {
         "model": str(target),
@@ -197,10 +175,10 @@ def _report(
         "columns": dict(enumerate(model.template.kinds, start=1)),
         "rounds": best,
         "trees": crf.potentials.n_trees,
-        "log_likelihood": history.at(history.log_likelihood, best),
-        "held_out_log_likelihood": history.at(history.held_out_log_likelihood, best),
-        "held_out_accuracy": history.at(history.held_out_accuracy, best),
-        "seconds": history.seconds[-1] if history.seconds else 0.0,
+        "log_likelihood": curve.at(curve.log_likelihood, best),
+        "held_out_log_likelihood": curve.at(curve.held_out_log_likelihood, best),
+        "held_out_accuracy": curve.at(curve.held_out_accuracy, best),
+        "seconds": curve.seconds[-1] if curve.seconds else 0.0,
         "interrupted": stopped,
     }
     if as_json:

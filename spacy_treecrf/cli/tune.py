@@ -1,4 +1,4 @@
-"""`tune`: good settings for a spaCy config."""
+"""The command `tune`: good settings for a spaCy config."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spacy_treecrf.cli.common import beside, print_json, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.common import (
+    INTERRUPTED,
+    output_text,
+    print_json,
+    refuse_existing,
+    reports_errors,
+    say,
+)
 
 if TYPE_CHECKING:
-    from spacy_treecrf.tuning.journal import Result
-    from spacy_treecrf.tuning.search import Trial
+    from spacy_treecrf.tuning.journal import Journal, Result
+    from spacy_treecrf.tuning.search import Plan, Trial
 
 EXAMPLES = """\b
 Examples:
@@ -24,6 +31,7 @@ Run the same command again to go on after an interruption.
 SHOWN = 10
 
 
+# Many parameters: typer makes an option of each.
 @reports_errors
 def tune(
     config: Annotated[Path, typer.Argument(help="Config of spaCy.")],
@@ -58,35 +66,27 @@ def tune(
     from spacy.util import import_file
 
     from spacy_treecrf.tuning.journal import Journal
-    from spacy_treecrf.tuning.search import Plan, best_of, search
+    from spacy_treecrf.tuning.search import Plan, best_of
     from spacy_treecrf.tuning.space import draws, grid, parse_space
     from spacy_treecrf.tuning.training import check_names, load_config, with_settings
 
-    refuse_existing(output, force)
+    kept = journal or output.with_name(output.name + ".jsonl")
+    refuse_existing(output, force, config, train, dev, code, kept)
     space = parse_space(settings)
-    if folds == 1 or (folds and dev):
-        raise ValueError("treecrf: --folds needs 2 or more, and no --dev")
-    if not 0.0 < hold_out < 1.0:
-        raise ValueError(f"treecrf: --hold-out is {hold_out}; use a number between 0 and 1")
+    _check_parts(folds, dev, hold_out)
     if code is not None:
         import_file("treecrf_tune_code", code)
     base = load_config(config)
     trials = draws(space, random, seed) if random else grid(space)
     check_names(base, list(space))
     plan = Plan(base, trials, train, dev, folds, hold_out, seed)
-    kept = journal or output.with_name(output.name + ".jsonl")
     log = Journal(kept, plan.about())
     if len(log):
         say(f"{kept} holds {len(log)} results, which are used")
-    with _Bar(len(trials) * max(folds, 1)) as bar:
-        try:
-            found = search(plan, log, bar)
-        except KeyboardInterrupt:
-            say(f"treecrf: interrupted; {kept} holds {len(log)} results, run it again to go on")
-            raise typer.Exit(130) from None
+    found = _search(plan, log, kept)
     best = best_of(found)
-    with beside(output) as temporary:
-        with_settings(base, best.settings).to_disk(temporary, interpolate=False)
+    with output_text(output) as file:
+        file.write(with_settings(base, best.settings).to_str(interpolate=False))
     if as_json:
         print_json({"output": str(output), "best": best.settings, "trials": _as_json(found)})
     else:
@@ -94,8 +94,27 @@ def tune(
         typer.echo(f"\nsaved to {output}; all results are in {kept}")
 
 
+def _check_parts(folds: int, dev: Path | None, hold_out: float) -> None:
+    if folds == 1 or (folds and dev):
+        raise ValueError("treecrf: --folds needs 2 or more, and no --dev")
+    if not 0.0 < hold_out < 1.0:
+        raise ValueError(f"treecrf: --hold-out is {hold_out}; use a number between 0 and 1")
+
+
+def _search(plan: Plan, log: Journal, kept: Path) -> list[Trial]:
+    """All trials, with a progress bar; what is done before Ctrl-C stays in the journal `kept`."""
+    from spacy_treecrf.tuning.search import search
+
+    with _Bar(len(plan.trials) * max(plan.folds, 1)) as bar:
+        try:
+            return search(plan, log, bar)
+        except KeyboardInterrupt:
+            say(f"treecrf: interrupted; {kept} holds {len(log)} results, run it again to go on")
+            raise typer.Exit(INTERRUPTED) from None
+
+
 class _Bar:
-    """A progress bar with the best score so far."""
+    """A progress bar that shows the best score so far."""
 
     def __init__(self, total: int) -> None:
         from tqdm import tqdm

@@ -1,1 +1,4 @@
-"""Column files (a token per line, its columns, a blank line between sequences) and their models."""
+"""Column files: reading them, templates of features, a model that holds both.
+
+Evaluation, taggers and the command line may import it; it imports estimators and below.
+"""

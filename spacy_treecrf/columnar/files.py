@@ -1,4 +1,4 @@
-"""Reading column files, as CoNLL, CRF++ and CRFsuite have them; strict about malformed rows."""
+"""Reading of column files, as CoNLL, CRF++ and CRFsuite have them; malformed rows are refused."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-Row = list[str]  # the columns of a token
+from spacy_treecrf.storage.text_lines import split_lines
+
+Row = list[str]  # the fields of a token, one for each column of the file
 STDIN = "-"
 
 
 @dataclass(frozen=True)
 class ColumnFile:
-    """The rows of each sequence, and where they stand in the file."""
+    """The rows of each sequence, and where they are in the file."""
 
     name: str
-    sequences: list[list[Row]]  # none of them empty
-    lines: list[int]  # of the first row of each sequence, from 1
+    sequences: list[list[Row]]  # no sequence is empty
+    lines: list[int]  # the line of the first row of each sequence, from 1
 
     @property
-    def n_columns(self) -> int:
+    def n_fields(self) -> int:
         return len(self.sequences[0][0])
 
     def place(self, sequence: int, position: int) -> str:
-        """Where a row is, for error messages."""
+        """The file and line of a row, for error messages."""
         return f"{self.name}:{self.lines[sequence] + position}"
 
 
 def read_column_file(path: str | Path, encoding: str = "utf-8") -> ColumnFile:
-    """Columns are separated by tabs, or by blanks in a file whose first row has no tab.
+    """A column file: rows of fields, separated by tabs, or by blanks if the first row has no tab.
 
-    Every row must have as many columns as the first. "-" reads the standard input.
+    Every row must have as many fields as the first. Lines end with LF or CRLF, or all with CR.
+    "-" reads the standard input.
     """
     name = "standard input" if str(path) == STDIN else str(path)
     text = _decode(_read_bytes(path, name), encoding, name)
@@ -39,9 +42,12 @@ def read_column_file(path: str | Path, encoding: str = "utf-8") -> ColumnFile:
     current: list[Row] = []
     tabs = False
     width = 0
-    # Only at line feeds: str.splitlines would cut at characters that may stand in a token.
-    for number, full_line in enumerate(text.split("\n"), start=1):
-        line = full_line.removesuffix("\r")
+    for number, line in enumerate(split_lines(text), start=1):
+        if "\r" in line:
+            raise ValueError(
+                f"treecrf: {name}:{number}: found a carriage return within {_short(line)}; end all "
+                "lines of the file in one way, with LF, CRLF or CR"
+            )
         if not line.strip(" \t"):
             if current:
                 sequences.append(current)
@@ -76,37 +82,38 @@ def read_text_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     """The lines of a text that are not empty."""
     name = "standard input" if str(path) == STDIN else str(path)
     text = _decode(_read_bytes(path, name), encoding, name)
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    found = [line for line in lines if line.strip()]
+    found = [line for line in split_lines(text) if line.strip()]
     if not found:
         raise ValueError(f"treecrf: {name} holds no text; expected a document in each line")
     return found
 
 
 def _read_bytes(path: str | Path, name: str) -> bytes:
-    if str(path) == STDIN:
-        return sys.stdin.buffer.read()
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
+        if str(path) != STDIN:
+            return Path(path).read_bytes()
+        if sys.stdin is None:  # closed by the shell: <&-
+            raise ValueError("it is closed")
+        return sys.stdin.buffer.read()
+    except (OSError, ValueError) as error:  # ValueError: a closed stream, a path with a zero byte
+        reason = getattr(error, "strerror", None) or str(error)
         raise ValueError(f"treecrf: cannot read {name}: {reason}; check the path") from error
 
 
 def _decode(data: bytes, encoding: str, name: str) -> str:
     try:
         text = data.decode(encoding)
-    except LookupError as error:
-        raise ValueError(
-            f"treecrf: there is no encoding {encoding!r}; use utf-8, latin-1 or another one that "
-            "Python knows"
-        ) from error
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(
             f"treecrf: {name}:{line}: expected {encoding}, found the byte "
             f"0x{data[error.start]:02x} that has no meaning there; name the encoding of the file, "
             "e.g. --encoding latin-1"
+        ) from error
+    except (LookupError, ValueError) as error:  # ValueError: no codec of text, as "undefined"
+        raise ValueError(
+            f"treecrf: there is no encoding {encoding!r}; use utf-8, latin-1 or another one that "
+            "Python knows"
         ) from error
     text = text.removeprefix("\ufeff")
     if "\0" in text:

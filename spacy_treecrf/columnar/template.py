@@ -1,4 +1,4 @@
-"""Which features the columns of a file become, decided without a config."""
+"""Templates: which features the columns of a file become, decided without a config."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import lru_cache
 from typing import Any
 
 from spacy_treecrf.columnar.files import ColumnFile, Row
-from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.storage.state_reader import StateReader
 
-# How a column is used. "number": split by trees as a number.
+# How a column of the file is used.
 KINDS = ("word", "letter", "value", "number", "skip")
 LABEL = "label"
 MAX_WINDOW = 50
 EDGE = "<edge>"  # value of a position outside of the sequence
 MISSING_NUMBERS = frozenset({"", "_", "?", "NA", "nan", "NaN"})
 
-# The columns of configs/chunk.cfg (words) and configs/hyphenate.cfg (letters).
+# The same features as in configs/chunk.cfg (words) and configs/hyphenate.cfg (letters).
 WINDOWS = {"word": 2, "letter": 6, "value": 2, "number": 1}
 PREFIXES = (2, 3, 4)
 SUFFIXES = (1, 2, 3, 4)
@@ -29,33 +29,33 @@ NGRAM_WINDOW = 3
 
 @dataclass(frozen=True)
 class Template:
-    """The meaning of each column of a file, kept in the model."""
+    """The meaning of each column of a file; it is stored with the model."""
 
-    kinds: tuple[str, ...]  # of all columns; exactly one is the label
-    window: int | None = None  # positions on both sides; None: by kind
-    unlabelled: str | None = None  # label of positions that are not annotated
+    kinds: tuple[str, ...]  # one for each column of the file; exactly one is LABEL
+    window: int | None = None  # positions on both sides; None: WINDOWS
+    unlabelled: str | None = None  # what stands for a label where none is annotated
 
     @property
-    def label_column(self) -> int:
+    def label_field(self) -> int:
         return self.kinds.index(LABEL)
 
     @property
-    def n_columns(self) -> int:
+    def n_fields(self) -> int:
         return len(self.kinds)
 
     def split(
         self, file: ColumnFile, *, need_labels: bool
     ) -> tuple[list[list[Row]], list[list[str | None]] | None]:
-        """Rows without the label column, and the labels; None if the file has no such column."""
-        if file.n_columns == self.n_columns - 1 and not need_labels:
+        """The rows without their label, and the labels; None if the file has no labels."""
+        if file.n_fields == self.n_fields - 1 and not need_labels:
             return file.sequences, None
-        if file.n_columns != self.n_columns:
-            also = "" if need_labels else f" (or {self.n_columns - 1}, without the label)"
+        if file.n_fields != self.n_fields:
+            also = "" if need_labels else f" (or {self.n_fields - 1}, without the label)"
             raise ValueError(
-                f"treecrf: {file.place(0, 0)}: expected {self.n_columns} columns{also}, as in the "
-                f"training data, found {file.n_columns}; give the file the same columns"
+                f"treecrf: {file.place(0, 0)}: expected {self.n_fields} columns{also}, as in the "
+                f"training data, found {file.n_fields}; give the file the same columns"
             )
-        at = self.label_column
+        at = self.label_field
         labels: list[list[str | None]] = []
         for s, rows in enumerate(file.sequences):
             own: list[str | None] = []
@@ -75,7 +75,7 @@ class Template:
     ) -> Iterator[list[dict[str, Any]]]:
         """The feature dicts of each sequence of rows without the label.
 
-        place: tells where a row comes from, for errors.
+        place: A function that tells where a row comes from, for error messages.
         """
         kinds = [kind for kind in self.kinds if kind != LABEL]
         numbers = [i + 1 for i, kind in enumerate(self.kinds) if kind != LABEL]
@@ -102,14 +102,14 @@ class Template:
         return {"kinds": list(self.kinds), "window": self.window, "unlabelled": self.unlabelled}
 
     @classmethod
-    def from_state(cls, fields: Fields) -> Template:
-        kinds = fields.strings("kinds")
+    def from_state(cls, reader: StateReader) -> Template:
+        kinds = reader.strings("kinds")
         if set(kinds) - {*KINDS, LABEL} or kinds.count(LABEL) != 1:
-            fields.fail("kinds", f"one label, and others among {', '.join(KINDS)}", str(kinds))
+            reader.fail("kinds", f"one label, and others among {', '.join(KINDS)}", str(kinds))
         window = None
-        if not fields.is_none("window"):
-            window = fields.integer("window", 0, MAX_WINDOW)
-        unlabelled = None if fields.is_none("unlabelled") else fields.string("unlabelled")
+        if not reader.is_none("window"):
+            window = reader.integer("window", 0, MAX_WINDOW)
+        unlabelled = None if reader.is_none("unlabelled") else reader.string("unlabelled")
         return cls(tuple(kinds), window, unlabelled)
 
 
@@ -121,18 +121,18 @@ def make_template(
     window: int | None = None,
     unlabelled: str | None = None,
 ) -> Template:
-    """The template of a training file; what `kinds` (by column, from 1) leaves open is decided.
+    """The template of a training file.
 
-    The first column counts as letters if all its values are single characters, else as words;
-    the others are values as they are.
+    kinds: Kinds of columns by their number, from 1. A kind that is not given is decided: the first
+        column has letters if all its values are single characters, else words; others are values.
     """
-    n = file.n_columns
+    n = file.n_fields
     if n < 2:
         raise ValueError(
             f"treecrf: {file.place(0, 0)}: expected at least 2 columns, a token and its label, "
             f"found {n}"
         )
-    at = _column_index(label_column, n, file.name)
+    at = _field_index(label_column, n, file.name)
     if window is not None and not 0 <= window <= MAX_WINDOW:
         raise ValueError(f"treecrf: window is {window}; use 0 to {MAX_WINDOW}")
     chosen = ["value"] * n
@@ -153,7 +153,7 @@ def make_template(
 
 
 def parse_kinds(text: str) -> dict[int, str]:
-    """'2=number,3=skip' as kinds by column."""
+    """The kinds of columns in a text such as '2=number,3=skip', by number."""
     kinds = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         number, _, kind = part.partition("=")
@@ -166,11 +166,11 @@ def parse_kinds(text: str) -> dict[int, str]:
     return kinds
 
 
-def _column_index(column: int, n: int, name: str) -> int:
-    index = column - 1 if column > 0 else n + column
-    if column == 0 or not 0 <= index < n:
+def _field_index(number: int, n: int, name: str) -> int:
+    index = number - 1 if number > 0 else n + number
+    if number == 0 or not 0 <= index < n:
         raise ValueError(
-            f"treecrf: label column {column}: {name} has {n} columns; use 1 to {n}, or -1 for the "
+            f"treecrf: label column {number}: {name} has {n} columns; use 1 to {n}, or -1 for the "
             "last"
         )
     return index
@@ -184,7 +184,10 @@ def _window(
     outside: str | None = None,
     first: int | None = None,
 ) -> None:
-    """Put the values at offsets from `first` (-reach) to reach into the items; None: left out."""
+    """Put the values at offsets from `first` (by default -reach) to `reach` into the items.
+
+    outside: The value outside of the sequence; values that are None are left out.
+    """
     n = len(values)
     for offset in range(-reach if first is None else first, reach + 1):
         key = f"{name}[{offset}]"
@@ -240,7 +243,7 @@ def _floats(
 
 @lru_cache(maxsize=1 << 16)
 def word_shape(word: str) -> str:
-    """Capitals as X, other letters as x, digits as d; runs longer than 4 are cut, as in spaCy."""
+    """The shape of a word as in spaCy: X, x and d for capitals, letters, digits; runs up to 4."""
     shape: list[str] = []
     run = 0
     for char in word:

@@ -1,13 +1,12 @@
-"""Training a model for column files with the estimator; what is done survives Ctrl-C."""
+"""Training of a model for column files with the estimator; finished rounds survive Ctrl-C."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from spacy_treecrf.columnar.model import ColumnModel, History
+from spacy_treecrf.columnar.model import ColumnModel, TrainingCurve
 from spacy_treecrf.columnar.template import Template
-from spacy_treecrf.engine.boosting import RoundInfo
 from spacy_treecrf.estimators import BoostedCRF
 from spacy_treecrf.models.model import TrainingInterrupted
 
@@ -15,7 +14,7 @@ Data = tuple[Sequence[Sequence[dict[str, Any]]], Sequence[Sequence["str | None"]
 
 
 class TrainingStopped(KeyboardInterrupt):
-    """Ctrl-C during training; `model` has the rounds that were done."""
+    """Training was stopped by Ctrl-C; `model` has the rounds that were done."""
 
     def __init__(self, model: ColumnModel) -> None:
         super().__init__(f"after {model.crf.potentials.rounds} rounds")
@@ -30,38 +29,40 @@ def fit(
     started: ColumnModel | None = None,
     verbose: bool = False,
 ) -> ColumnModel:
-    """Learn from feature dicts and labels. started: a model to go on with."""
-    history = History()
+    """The model that is learned from feature dicts and labels.
+
+    settings: Those of `BoostedCRF` that are not the defaults.
+    started: A model to go on with, whose settings stay, except for `rounds` and `threads`.
+    """
+    curve = TrainingCurve()
     estimator = BoostedCRF(**settings, verbose=verbose)
     if started is not None:
         estimator = _resumed(started, settings, verbose)
         done = started.crf.potentials.rounds
-        # Rounds behind the one that was kept are learned anew.
-        kept = {name: list(values[:done]) for name, values in started.history.__dict__.items()}
-        history = History(**kept)
-    if held_out is None:  # the curve would end before that of the training data
-        history.held_out_log_likelihood.clear()
-        history.held_out_accuracy.clear()
-    before = history.seconds[-1] if history.seconds else 0.0
-
-    def remember(info: RoundInfo) -> None:
-        history.add(info, before)
-
-    estimator.callback = remember
+        # Rounds after the one that was kept are learned anew.
+        kept = {name: list(values[:done]) for name, values in started.curve.__dict__.items()}
+        curve = TrainingCurve(**{**kept, "seconds": []})
+    if held_out is None:  # held-out values would end before those of the training data
+        curve.held_out_log_likelihood.clear()
+        curve.held_out_accuracy.clear()
+    estimator.callback = curve.add
     X_dev, y_dev = held_out if held_out is not None else (None, None)
     try:
         estimator.fit(*training, X_dev, y_dev)
     except TrainingInterrupted as stopped:
-        raise TrainingStopped(ColumnModel(template, estimator.model_, history)) from stopped
-    return ColumnModel(template, estimator.model_, history)
+        raise TrainingStopped(ColumnModel(template, estimator.model_, curve)) from stopped
+    return ColumnModel(template, estimator.model_, curve)
 
 
 def _resumed(started: ColumnModel, settings: dict[str, Any], verbose: bool) -> BoostedCRF:
-    """With the settings of the model: going on must give what training in one go would."""
-    kept = {name: getattr(started.crf.settings, name) for name in settings}
-    if settings["rounds"] is not None:
+    """An estimator that goes on with a model, under the settings the model was trained with.
+
+    So the result is the same as that of training in one go.
+    """
+    kept = started.crf.settings.to_dict()
+    if settings.get("rounds") is not None:
         kept["rounds"] = settings["rounds"]
-    kept["threads"] = settings["threads"]
+    kept["threads"] = settings.get("threads", 0)
     estimator = BoostedCRF(**kept, verbose=verbose, warm_start=True)
     estimator.model_ = started.crf
     return estimator

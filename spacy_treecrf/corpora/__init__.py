@@ -1,8 +1,11 @@
-"""Corpora: files in, labelled sequences out, in splits that never change."""
+"""Corpora: files in, labelled sequences out, in splits that never change.
+
+Scripts and the command line may import it; it imports labels alone.
+"""
 
 from spacy_treecrf.corpora.docs import tasks_of, to_docs
+from spacy_treecrf.corpora.labelled_sequence import PARTS, LabelledSequence, Splits
 from spacy_treecrf.corpora.reading import CorpusFile, read_columns
-from spacy_treecrf.corpora.record import PARTS, Record, Splits
 from spacy_treecrf.corpora.registry import (
     CORPORA,
     DEFAULT_CORPUS,
@@ -21,6 +24,8 @@ from spacy_treecrf.corpora.writing import (
     write_spacy,
 )
 
+Record = LabelledSequence  # its name in 0.1
+
 __all__ = [
     "CORPORA",
     "DEFAULT_CORPUS",
@@ -28,6 +33,7 @@ __all__ = [
     "PARTS",
     "Corpus",
     "CorpusFile",
+    "LabelledSequence",
     "Prepared",
     "Record",
     "Salesman",

@@ -1,8 +1,8 @@
-"""Letters aligned with phonemes by expectation maximisation, one label for each letter.
+"""Letters aligned with phonemes by expectation maximisation: one label for each letter.
 
 A letter stands for nothing ("_"), for one phoneme ("K"), or for two ("K-S", the x of "box"), in
 order. The model is P(what a letter stands for | the letter), without regard to stress, learned from
-words and their phonemes alone. In a second pass what hardly ever happens is ruled out: it keeps the
+words and their phonemes alone. A second pass rules out what hardly ever happens: this keeps the
 labels few, and sets words aside that are not spelled as they sound ("ibm", "mrs").
 """
 
@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 SILENT = "_"
 JOINT = "-"
-# Two phonemes start out as this much less likely than one: only where the letters around cannot
-# stand for one of them, a letter learns to stand for both.
+# Two phonemes start out as this much less likely than one: a letter learns to stand for both only
+# where the letters around it cannot stand for one of them.
 JOINT_START = 0.01
 
 Pair = tuple[str, Sequence[str]]  # a spelling and its phonemes
@@ -28,9 +28,9 @@ Ids = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class _Group:
-    """Words of n letters and m phonemes. The ids are places in the table of probabilities."""
+    """Words of n letters and m phonemes; ids are places in the table of probabilities."""
 
-    places: list[int]  # of the words in the list of all
+    places: list[int]  # the index of each word in the list of all words
     silent: Ids  # shape: (words, n)
     single: Ids  # shape: (words, n, m): letter i stands for phoneme j
     joint: Ids  # shape: (words, n, m - 1): letter i stands for phonemes j and j + 1
@@ -41,7 +41,10 @@ class _Group:
 
 @dataclass
 class Aligner:
-    """likelihoods: Log-likelihoods of the words by pass and round; in a pass they never fall."""
+    """A learned table of P(what a letter stands for | the letter).
+
+    likelihoods: The log-likelihood of all words, by pass and round; in a pass it never falls.
+    """
 
     letters: dict[str, int]
     phonemes: dict[str, int]
@@ -53,7 +56,7 @@ class Aligner:
         return 1 + len(self.phonemes) + len(self.phonemes) ** 2
 
     def align(self, pairs: Sequence[Pair]) -> list[list[str] | None]:
-        """A label for each letter of each word; None: the word cannot be aligned."""
+        """A label for each letter of each word; None for a word that cannot be aligned."""
         aligned: list[list[str] | None] = [None] * len(pairs)
         for group in self._groups(pairs):
             sizes, possible = _best_sizes(self.table, group)
@@ -63,7 +66,7 @@ class Aligner:
         return aligned
 
     def _groups(self, pairs: Sequence[Pair]) -> list[_Group]:
-        """The words by their lengths, without those that have no alignment at all."""
+        """The words grouped by their lengths, without those that have no alignment at all."""
         places = defaultdict(list)
         for place, (spelling, phonemes) in enumerate(pairs):
             known = set(spelling) <= self.letters.keys()
@@ -91,10 +94,11 @@ def fit_aligner(
 ) -> Aligner:
     """Learn what letters stand for.
 
-    rounds: Of expectation maximisation, in each of the two passes.
-    min_share: How often a letter has to stand for something, to do so in the second pass; as a
-        share of the words.
+    rounds: The number of rounds of expectation maximisation in each of the two passes.
+    min_share: How often a letter has to stand for something, as a share of the words, to do so in
+        the second pass.
     min_joint_share: The same for two given phonemes.
+    report: A function that gets a line of text for each round.
     """
     letters = _numbered(letter for spelling, _ in pairs for letter in spelling)
     phonemes = _numbered(without_stress(p) for _, spoken in pairs for p in spoken)
@@ -147,7 +151,7 @@ def expected_counts(table: Floats, groups: Iterable[_Group]) -> tuple[Floats, fl
 def _posteriors(table: Floats, group: _Group) -> tuple[Floats, Floats, Floats, Floats]:
     """Probabilities of what each letter stands for, and the words' log-likelihoods (0: ruled out).
 
-    Forward and backward over the letters; every step handles all words and all phonemes at once.
+    Forward and backward passes go over the letters; every step handles all words and phonemes.
     """
     silent, single, joint = table[group.silent], table[group.single], table[group.joint]
     words, n, m = single.shape
@@ -228,11 +232,6 @@ def _labels(phonemes: Sequence[str], sizes: Sequence[int]) -> list[str]:
         labels.append(JOINT.join(phonemes[place : place + size]) or SILENT)
         place += size
     return labels
-
-
-def phonemes_of(labels: Iterable[str]) -> list[str]:
-    """The phonemes that the labels of a word's letters stand for."""
-    return [p for label in labels if label != SILENT for p in label.split(JOINT)]
 
 
 def without_stress(phoneme: str) -> str:

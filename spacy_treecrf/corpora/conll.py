@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from spacy_treecrf.corpora.iob import iob1_to_bio
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence
 from spacy_treecrf.corpora.reading import CorpusFile, malformed, read_columns
-from spacy_treecrf.corpora.record import Record
+from spacy_treecrf.labels.iob import iob1_to_bio
 
 CONLL2000 = (
     CorpusFile(
@@ -29,18 +29,20 @@ DOCUMENT_START = "-DOCSTART-"
 LABEL = "label"
 
 
-def read_conll2000(path: Path) -> list[Record]:
-    """Sentences with tags and chunks; a sentence that comes twice stays on one side of a split."""
-    records = []
+def read_conll2000(path: Path) -> list[LabelledSequence]:
+    """Sentences with tags and chunks; two equal sentences stay on one side of a split."""
+    sequences = []
     for rows in read_columns(path, columns=["word", "tag", "chunk"]):
         words, tags, chunks = _columns(rows)
-        records.append(Record(words, {"tag": tags, "chunk": chunks}, key=" ".join(words)))
-    return records
+        sequences.append(
+            LabelledSequence(words, {"tag": tags, "chunk": chunks}, key=" ".join(words))
+        )
+    return sequences
 
 
-def read_conll2003(path: Path) -> list[Record]:
-    """Sentences with tags, chunks and entities in BIO, and the number of their document."""
-    records: list[Record] = []
+def read_conll2003(path: Path) -> list[LabelledSequence]:
+    """Sentences with tags, chunks and entities in BIO, and the numbers of their documents."""
+    sequences: list[LabelledSequence] = []
     document = -1
     for rows in read_columns(path, encoding="latin-1", columns=["word", "tag", "chunk", "ner"]):
         if rows[0][0] == DOCUMENT_START:
@@ -54,12 +56,12 @@ def read_conll2003(path: Path) -> list[Record]:
         words, tags, chunks, ner = _columns(rows)
         layers = {"tag": tags, "chunk": iob1_to_bio(chunks), "ner": iob1_to_bio(ner)}
         key = f"{path.name} {document}"
-        records.append(Record(words, layers, key=key, document=document))
-    return records
+        sequences.append(LabelledSequence(words, layers, key=key, document=document))
+    return sequences
 
 
-def read_conll(path: Path, columns: Sequence[str] | None = None) -> list[Record]:
-    """Any column file: the first column are words, the last labels, those between features."""
+def read_conll(path: Path, columns: Sequence[str] | None = None) -> list[LabelledSequence]:
+    """Sequences of any column file: words come first, labels last, features between them."""
     sentences = read_columns(path, columns=columns)
     n_columns = len(sentences[0][0])
     if n_columns < 2:
@@ -67,18 +69,18 @@ def read_conll(path: Path, columns: Sequence[str] | None = None) -> list[Record]
     names = list(columns or ["word", *(f"column{i}" for i in range(2, n_columns)), LABEL])
     if len(set(names)) < n_columns:
         raise ValueError(f"treecrf: columns are named {' '.join(names)}; name each differently")
-    records = []
+    sequences = []
     for rows in sentences:
         words, *features, labels = _columns(rows)
-        records.append(
-            Record(
+        sequences.append(
+            LabelledSequence(
                 words,
                 {names[-1]: labels},
                 dict(zip(names[1:-1], features, strict=True)),
                 key=" ".join(words),
             )
         )
-    return records
+    return sequences
 
 
 def _columns(rows: list[list[str]]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Records as spaCy docs."""
+"""Labelled sequences as spaCy docs."""
 
 from __future__ import annotations
 
@@ -9,56 +9,58 @@ from typing import Any
 from spacy.tokens import Doc, Span, Token
 from spacy.vocab import Vocab
 
-from spacy_treecrf.corpora.iob import are_spans
-from spacy_treecrf.corpora.record import Record
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence
 from spacy_treecrf.corpora.registry import Corpus
-from spacy_treecrf.pipeline.tasks.biluo import spans_of
+from spacy_treecrf.labels.biluo import biluo_spans
+from spacy_treecrf.labels.iob import are_biluo_labels
 
 BLANK_LINE = "\n"  # spaCy has no empty tokens
 
 
-def tasks_of(corpus: Corpus, records: Iterable[Record]) -> dict[str, str]:
-    """The task of each layer: the corpus's, or "ents" where labels are spans, else "tag"."""
+def tasks_of(corpus: Corpus, sequences: Iterable[LabelledSequence]) -> dict[str, str]:
+    """The task of each layer: that of the corpus, or "ents" where labels are spans, else "tag"."""
     if corpus.tasks:
         return corpus.tasks
     labels: dict[str, set[str]] = {}
-    for record in records:
-        for layer, values in record.labels.items():
+    for sequence in sequences:
+        for layer, values in sequence.labels.items():
             labels.setdefault(layer, set()).update(values)
-    return {layer: "ents" if are_spans(found) else "tag" for layer, found in labels.items()}
+    return {layer: "ents" if are_biluo_labels(found) else "tag" for layer, found in labels.items()}
 
 
 def to_docs(
-    records: Iterable[Record],
+    sequences: Iterable[LabelledSequence],
     corpus: Corpus,
     vocab: Vocab,
     tasks: Mapping[str, str] | None = None,
 ) -> Iterator[Doc]:
-    """A doc for each document where there are documents, else for each record.
+    """A doc for each document where a corpus has documents, else for each sequence.
 
     Labels are where the tasks look for them; features are in token._.<name>. Letters are tokens as
-    CharacterTokenizer makes them. Of words, which blanks were between is not known.
+    CharacterTokenizer makes them. The blanks between words are not known: there is one after each.
     """
-    records = list(records)
-    tasks = tasks_of(corpus, records) if tasks is None else tasks
-    numbered = enumerate(records)
+    sequences = list(sequences)
+    tasks = tasks_of(corpus, sequences) if tasks is None else tasks
+    numbered = enumerate(sequences)
     for _, group in itertools.groupby(
         numbered, lambda pair: -1 - pair[0] if pair[1].document is None else pair[1].document
     ):
-        yield _doc([record for _, record in group], corpus.unit, vocab, tasks)
+        yield _doc([sequence for _, sequence in group], corpus.unit, vocab, tasks)
 
 
-def _doc(records: list[Record], unit: str, vocab: Vocab, tasks: Mapping[str, str]) -> Doc:
-    words = [word or BLANK_LINE for record in records for word in record.words]
+def _doc(
+    sequences: list[LabelledSequence], unit: str, vocab: Vocab, tasks: Mapping[str, str]
+) -> Doc:
+    words = [word or BLANK_LINE for sequence in sequences for word in sequence.words]
     spaces = [False] * len(words) if unit == "letter" else None
-    starts = [i == 0 for record in records for i in range(len(record.words))]
+    starts = [i == 0 for sequence in sequences for i in range(len(sequence.words))]
     sentences: Any = starts if unit == "word" else None
     doc = Doc(vocab, words=words, spaces=spaces, sent_starts=sentences)
-    for layer in records[0].labels:
-        labels = [label for record in records for label in record.labels[layer]]
+    for layer in sequences[0].labels:
+        labels = [label for sequence in sequences for label in sequence.labels[layer]]
         _annotate(doc, tasks[layer], labels)
-    for name in records[0].features:
-        values = [value for record in records for value in record.features[name]]
+    for name in sequences[0].features:
+        values = [value for sequence in sequences for value in sequence.features[name]]
         _set_extension(doc, name, values)
     return doc
 
@@ -77,11 +79,11 @@ def _annotate(doc: Doc, task: str, labels: list[str]) -> None:
 
 
 def _spans(doc: Doc, labels: list[str]) -> list[Span]:
-    return [Span(doc, start, end, label=name) for start, end, name in spans_of(labels)]
+    return [Span(doc, start, end, label=name) for start, end, name in biluo_spans(labels)]
 
 
 def register_extension(name: str) -> None:
-    """Make token._.<name> known, if no one has done it yet."""
+    """Register token._.<name>, if no one has done it yet."""
     if not Token.has_extension(name):
         Token.set_extension(name, default=None)
 

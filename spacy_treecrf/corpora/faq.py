@@ -1,8 +1,8 @@
 """Lines of Usenet FAQ files, each part of the head, a question, an answer or the tail.
 
-The lines are seen through 20 yes-or-no features after McCallum, Freitag and Pereira (2000): those
-of the line itself that do not follow from the others. What they ask about the line before, a
-window of [-1, 0] sees.
+Lines have 20 yes-or-no features after McCallum, Freitag and Pereira (2000): those of the line
+itself that do not follow from the others. Features of the line before are left to a window of
+[-1, 0].
 """
 
 # No `from __future__ import annotations` here: configs are checked against the types below.
@@ -14,8 +14,8 @@ from typing import Any
 from spacy.tokens import Doc
 from spacy.util import registry
 
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence, Splits
 from spacy_treecrf.corpora.reading import malformed, quoted, read_lines
-from spacy_treecrf.corpora.record import Record, Splits
 
 LAYER = "line"
 _ORDINAL = (
@@ -63,8 +63,11 @@ def line_features(line: str) -> dict[str, bool]:
     return found
 
 
-def read_faq(path: Path, number: int = 0) -> Record:
-    """A file of `label<TAB>line`, which is one sequence; `number` is its place among the files."""
+def read_faq(path: Path, number: int = 0) -> LabelledSequence:
+    """The one sequence of a file that has `label<TAB>line` in each line.
+
+    number: The place of the file among all files.
+    """
     lines, labels = [], []
     for i, row in enumerate(read_lines(path), start=1):
         label, tab, line = row.partition("\t")
@@ -76,23 +79,25 @@ def read_faq(path: Path, number: int = 0) -> Record:
         raise ValueError(f"treecrf: {path} is empty; expected lines of label<TAB>line")
     found = [line_features(line) for line in lines]
     columns: dict[str, list[Any]] = {name: [row[name] for row in found] for name in FEATURES}
-    return Record(lines, {LAYER: labels}, columns, key=path.name, document=number, fold=number)
+    return LabelledSequence(
+        lines, {LAYER: labels}, columns, key=path.name, document=number, fold=number
+    )
 
 
 def leave_file_out(paths: Sequence[Path], number: int) -> Splits:
-    """Train on the other files, test on this one, as in the papers."""
-    records = [read_faq(path, i) for i, path in enumerate(paths)]
-    if len(records) < 2 or not 0 <= number < len(records):
+    """A split that trains on the other files and tests on this one, as in the papers."""
+    sequences = [read_faq(path, i) for i, path in enumerate(paths)]
+    if len(sequences) < 2 or not 0 <= number < len(sequences):
         raise ValueError(
-            f"treecrf: split 'file{number}' of {len(records)} FAQ files; give two or more files, "
+            f"treecrf: split 'file{number}' of {len(sequences)} FAQ files; give two or more files, "
             "and a number from 0 on of the one to test on"
         )
-    test = records.pop(number)
-    return {"train": records, "dev": [], "test": [test]}
+    test = sequences.pop(number)
+    return {"train": sequences, "dev": [], "test": [test]}
 
 
 def make_line_features() -> Callable[[Doc], list[dict[str, bool]]]:
-    """For the setting `function` of TokenFeatures, where tokens are lines."""
+    """A function for the setting `function` of TokenFeatures, where tokens are lines."""
     return _features_of_tokens
 
 

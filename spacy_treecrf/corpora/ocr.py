@@ -7,8 +7,8 @@ from pathlib import Path
 from spacy.tokens import Doc
 from spacy.util import registry
 
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence, Splits
 from spacy_treecrf.corpora.reading import CorpusFile, malformed, quoted, read_lines
-from spacy_treecrf.corpora.record import Record, Splits
 
 FILE = CorpusFile(
     "ocr/letters.tsv", "286109bd67305d29f6576e533057d0d62eb6538efb2487c16c25b11fc1424c20"
@@ -17,10 +17,10 @@ HEADER = ["word_id", "pos", "fold", "letter", "pixels_16x8_rowmajor"]
 N_PIXELS = 128
 N_COLUMNS = 8
 N_FOLDS = 10
-UNREAD = "?"  # what stands for a letter in the text: the letter is the label
+UNREAD = "?"  # the word of every position: the letter itself is the label
 
 
-def read_ocr(path: Path) -> list[Record]:
+def read_ocr(path: Path) -> list[LabelledSequence]:
     expected = f"word_id, pos, fold, letter and {N_PIXELS} bits with tabs between"
     lines = read_lines(path)
     if not lines or lines[0].split("\t") != HEADER:
@@ -45,7 +45,7 @@ def read_ocr(path: Path) -> list[Record]:
             raise malformed(path, number, f"fold {fold}", f"{letters[0][0]}, the word's fold")
         letters.append((fold, letter, [int(bit) for bit in pixels]))
     return [
-        Record(
+        LabelledSequence(
             [UNREAD] * len(letters),
             {"letter": [letter for _, letter, _ in letters]},
             {"pixels": [pixels for _, _, pixels in letters]},
@@ -56,22 +56,22 @@ def read_ocr(path: Path) -> list[Record]:
     ]
 
 
-def leave_fold_out(records: list[Record], fold: int) -> Splits:
-    """Train on the other folds, test on this one, as in the papers."""
+def leave_fold_out(sequences: list[LabelledSequence], fold: int) -> Splits:
+    """A split that trains on the other folds and tests on this one, as in the papers."""
     return {
-        "train": [record for record in records if record.fold != fold],
+        "train": [sequence for sequence in sequences if sequence.fold != fold],
         "dev": [],
-        "test": [record for record in records if record.fold == fold],
+        "test": [sequence for sequence in sequences if sequence.fold == fold],
     }
 
 
 def ink(pixels: Sequence[float]) -> dict[str, bool]:
-    """The dark pixels by row and column. Trees split such flags much faster than numbers."""
+    """A flag for each dark pixel, by row and column; trees split flags faster than numbers."""
     return {f"ink{i // N_COLUMNS}.{i % N_COLUMNS}": True for i, dark in enumerate(pixels) if dark}
 
 
 def make_picture_features() -> Callable[[Doc], list[dict[str, bool]]]:
-    """For the setting `function` of TokenFeatures, where tokens are pictures."""
+    """A function for the setting `function` of TokenFeatures, where tokens are pictures."""
     return _ink_of_tokens
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence
 from spacy_treecrf.corpora.reading import CorpusFile, malformed, quoted, read_lines
-from spacy_treecrf.corpora.record import Record
 
 TRAIN = CorpusFile(
     "protein/protein-secondary-structure.train",
@@ -20,7 +20,7 @@ ENDS = ("end", "<end>")
 STRUCTURES = ("h", "e", "_")
 
 
-def read_protein(path: Path) -> list[Record]:
+def read_protein(path: Path) -> list[LabelledSequence]:
     """Chains of residues: each begins with "<>", and may end with "end" or "<end>"."""
     expected = "a residue and its structure (h, e or _), as in 'G _', or '<>' before a chain"
     chains: list[list[list[str]]] = []
@@ -40,11 +40,13 @@ def read_protein(path: Path) -> list[Record]:
             if ended or not residue:
                 raise malformed(path, number, quoted(line), expected)
             chains[-1].append(fields)
-    records = []
+    sequences = []
     for chain in filter(None, chains):
         residues = [residue for residue, _ in chain]
         structures = [structure for _, structure in chain]
-        records.append(Record(residues, {"structure": structures}, key="".join(residues)))
-    if not records:
+        sequences.append(
+            LabelledSequence(residues, {"structure": structures}, key="".join(residues))
+        )
+    if not sequences:
         raise ValueError(f"treecrf: {path} has no chains; expected {expected}")
-    return records
+    return sequences

@@ -1,7 +1,7 @@
 """Eight-state structure of proteins with their profiles: the arrays of Zhou and Troyanskaya (2014).
 
-A file holds a row of 700 x 57 numbers for each protein, 57 for each residue. It is read row by row:
-unpacked, the published one has two gigabytes.
+A file holds a row of 700 x 57 numbers for each protein, 57 for each residue. It is read row by row,
+as the published file has two gigabytes when it is unpacked.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence, Splits
 from spacy_treecrf.corpora.reading import CorpusFile
-from spacy_treecrf.corpora.record import Record, Splits
 
-# Its checksum is not known here.
+# The checksum of the published file is not known here.
 FILE = CorpusFile("protein8/cullpdb+profile_6133.npy.gz")
 LAYER = "structure8"
 LENGTH = 700
@@ -29,9 +29,9 @@ WIDTH = 57
 _RESIDUE = slice(0, 22)
 _STRUCTURE = slice(22, 31)
 _TERMINALS = slice(31, 33)
-# 33 and 34 are solvent accessibilities, which nobody has of a protein of unknown structure.
+# 33 and 34 are solvent accessibilities, which are not known where the structure is not.
 _PROFILE = slice(35, 57)
-# As published: the five rows between training and test part belong to neither.
+# The published split; the five rows between the training and the test part belong to neither.
 N_PUBLISHED = 6133
 PUBLISHED = {"train": slice(0, 5600), "test": slice(5605, 5877), "dev": slice(5877, 6133)}
 
@@ -39,25 +39,25 @@ _GZIP = b"\x1f\x8b"
 _EXPECTED = f"an array of floats of shape (n, {LENGTH * WIDTH}) or (n, {LENGTH}, {WIDTH})"
 
 
-def read_protein8(path: Path) -> list[Record]:
-    """The proteins of a .npy file, which may be packed by gzip, in its order."""
-    records = [_record(path, i, rows) for i, rows in enumerate(_proteins(path))]
-    if not records:
+def read_protein8(path: Path) -> list[LabelledSequence]:
+    """The proteins of a .npy file, which may be packed by gzip, in the order of the file."""
+    sequences = [_sequence(path, i, rows) for i, rows in enumerate(_proteins(path))]
+    if not sequences:
         raise ValueError(f"treecrf: {path} holds no proteins; expected {_EXPECTED}")
-    return records
+    return sequences
 
 
-def published_split(records: list[Record]) -> Splits:
-    if len(records) != N_PUBLISHED:
+def published_split(sequences: list[LabelledSequence]) -> Splits:
+    if len(sequences) != N_PUBLISHED:
         raise ValueError(
             f"treecrf: split 'published' is one of {N_PUBLISHED:,} proteins, and these are "
-            f"{len(records):,}; use the file {FILE.path}, or the split 'hash'"
+            f"{len(sequences):,}; use the file {FILE.path}, or the split 'hash'"
         )
-    return {part: records[where] for part, where in PUBLISHED.items()}
+    return {part: sequences[where] for part, where in PUBLISHED.items()}
 
 
 def _proteins(path: Path) -> Iterator[npt.NDArray[np.float64]]:
-    """shape of each: (LENGTH, WIDTH)"""
+    """The numbers of each protein. shape of each: (LENGTH, WIDTH)"""
     with _opened(path) as file:
         try:
             n, dtype = _header(path, file)
@@ -86,7 +86,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
 
 
 def _header(path: Path, file: BinaryIO | gzip.GzipFile) -> tuple[int, np.dtype[np.floating]]:
-    """How many proteins there are, and of which floats; nothing is ever unpickled."""
+    """The number of proteins and the type of floats in a file; nothing is ever unpickled."""
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -106,7 +106,7 @@ def _header(path: Path, file: BinaryIO | gzip.GzipFile) -> tuple[int, np.dtype[n
     return shape[0], dtype
 
 
-def _record(path: Path, number: int, rows: npt.NDArray[np.float64]) -> Record:
+def _sequence(path: Path, number: int, rows: npt.NDArray[np.float64]) -> LabelledSequence:
     where = f"protein {number}"
     if not np.isfinite(rows).all():
         t = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
@@ -122,7 +122,7 @@ def _record(path: Path, number: int, rows: npt.NDArray[np.float64]) -> Record:
         t = int(np.flatnonzero((structures < len(STRUCTURES)) != inside)[0])
         raise _bad(path, f"{where}, position {t}: only one of residue and structure", "both")
     words = [RESIDUES[i] for i in residues[:n]]
-    return Record(
+    return LabelledSequence(
         words,
         {LAYER: [STRUCTURES[i] for i in structures[:n]]},
         {"terminals": rows[:n, _TERMINALS].tolist(), "profile": rows[:n, _PROFILE].tolist()},
@@ -133,7 +133,7 @@ def _record(path: Path, number: int, rows: npt.NDArray[np.float64]) -> Record:
 def _chosen(
     path: Path, where: str, what: str, one_hot: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """The column that is 1 in each row; all others have to be 0."""
+    """The index of the 1 in each row; all other numbers have to be 0."""
     good = ((one_hot == 0) | (one_hot == 1)).all(axis=1) & (one_hot.sum(axis=1) == 1)
     if not good.all():
         t = int(np.flatnonzero(~good)[0])

@@ -22,7 +22,7 @@ Reader = Callable[[Language], Iterator[Example]]
 
 
 def corpus(path: Path | None, inputs: list[str] = [], limit: int = 0) -> Reader:  # noqa: B006
-    """Like spacy.Corpus.v1 with gold tokens, but docs may keep some of their annotations as input.
+    """A reader like spacy.Corpus.v1 with gold tokens, whose docs may keep some annotation as input.
 
     It reads its files once: with a doc for each word, this takes longer than an evaluation.
 
@@ -59,7 +59,7 @@ def _read_docs(path: Path, vocab: Vocab, limit: int) -> list[Doc]:
     unpacker = srsly.msgpack.Unpacker(raw=False, use_list=False)
     for file in walk_corpus(Path(path), ".spacy"):
         stored = DocBin().from_disk(file)
-        # spaCy makes an unpacker for the user data of each doc, which takes longer than all else
+        # spaCy makes an unpacker for the user data of each doc, which takes longer than all else.
         packed, stored.user_data = stored.user_data, [None] * len(stored)
         for doc, data in zip(stored.get_docs(vocab), packed, strict=True):
             if limit and len(docs) == limit:
@@ -81,7 +81,7 @@ def _check_extensions(path: Path, docs: list[Doc], extensions: set[str]) -> None
 
 
 def _extension_values(doc: Doc) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Names of extensions with the items of the user data that hold them.
+    """The names of extensions, with the items of the user data that hold their values.
 
     spaCy keeps the value of a token under ("._.", name, its first character, None).
     """
@@ -107,6 +107,7 @@ def _with_inputs(reference: Doc, attrs: list[str], extensions: set[str]) -> Doc:
     return doc
 
 
+# Many parameters: spaCy reads them from the block of a config.
 def synthetic(
     setting: str = "transition",
     part: str = "train",
@@ -122,7 +123,7 @@ def synthetic(
 
     setting: "transition" or "both".
     part: "train", "dev" or "test".
-    p_o, k_o, p_l, k_l: sharpness of observations and of transitions; None: that of the setting.
+    p_o, k_o, p_l, k_l: How sharp observations and transitions are; None: as in the setting.
     """
     sharpness = {"p_o": p_o, "k_o": k_o, "p_l": p_l, "k_l": k_l}
     changes = {name: value for name, value in sharpness.items() if value is not None}
@@ -131,10 +132,10 @@ def synthetic(
     )
     if part not in splits:
         raise ValueError(f"treecrf: part is {part!r}; use one of {', '.join(splits)}")
-    records = splits[part]
+    sequences = splits[part]
 
     def read(nlp: Language) -> Iterator[Example]:
-        for doc in to_docs(records, CORPORA["synthetic"], nlp.vocab):
+        for doc in to_docs(sequences, CORPORA["synthetic"], nlp.vocab):
             yield Example(Doc(nlp.vocab, words=[token.text for token in doc]), doc)
 
     return read

@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spacy_treecrf.storage.text_lines import split_lines
+
 FOLDER_VARIABLE = "TREECRF_CORPORA"
 DEFAULT_FOLDER = "assets"
 
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """path: Below the folder of corpora, with "/".
+    """A file of a corpus.
 
-    sha256: None where it is not known: then the reader alone judges the content.
+    path: The path below the folder of corpora, with "/".
+    sha256: The checksum; None where it is not known, so that the reader alone judges the content.
     """
 
     path: str
@@ -24,7 +27,7 @@ class CorpusFile:
 
 
 def folders(folder: Path | None) -> list[Path]:
-    """Where to look: the folder given, or else $TREECRF_CORPORA and assets/."""
+    """The folders to look in: the one given, or else $TREECRF_CORPORA and assets/."""
     if folder is not None:
         return [Path(folder)]
     named = os.environ.get(FOLDER_VARIABLE)
@@ -77,10 +80,10 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
             f"byte 0x{data[error.start]:02x}",
             f"text in {encoding}; convert the file, or name its encoding",
         ) from error
-    lines = text.removeprefix("\ufeff").split("\n")
+    lines = split_lines(text.removeprefix("\ufeff"))
     if lines and not lines[-1]:
         lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+    return lines
 
 
 def malformed(path: Path, line: int, found: str, expected: str) -> ValueError:
@@ -88,14 +91,14 @@ def malformed(path: Path, line: int, found: str, expected: str) -> ValueError:
 
 
 def quoted(text: str) -> str:
-    """A line for a message, cut where it is long."""
+    """A line quoted for an error message, cut where it is long."""
     return repr(text if len(text) <= 60 else text[:60] + "...")
 
 
 def read_columns(
     path: Path, *, encoding: str = "utf-8", columns: Sequence[str] | None = None
 ) -> list[list[list[str]]]:
-    """Sentences of rows of fields from a CoNLL-like file: blank lines separate sentences.
+    """The sentences of a column file, as lists of rows of fields; blank lines separate sentences.
 
     Fields are separated by tabs where a row has any, else by blanks. All rows have as many fields
     as the first, or as there are names in `columns`.
@@ -104,6 +107,9 @@ def read_columns(
     which = " ".join(columns or [])
     sentences: list[list[list[str]]] = [[]]
     for number, line in enumerate(read_lines(path, encoding), start=1):
+        if "\r" in line:
+            found = f"a carriage return within {quoted(line)}"
+            raise malformed(path, number, found, "all lines to end in one way: LF, CRLF or CR")
         if not line.strip():
             if sentences[-1]:
                 sentences.append([])

@@ -20,9 +20,9 @@ from spacy_treecrf.corpora import (
     salesman,
     synthetic,
 )
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence, Splits
 from spacy_treecrf.corpora.reading import CorpusFile, corpus_file, find_file
-from spacy_treecrf.corpora.record import Record, Splits
-from spacy_treecrf.corpora.splitting import by_hash, by_size, hold_out
+from spacy_treecrf.corpora.splitting import by_hash, by_size, with_dev_part
 
 DEFAULT_CORPUS = "cmudict"
 Report = Callable[[str], None]
@@ -30,7 +30,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What a loader has to know beside the paths of its files."""
+    """The options of a loader, beside the paths of its files."""
 
     split: str
     columns: Sequence[str] | None
@@ -41,13 +41,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Corpus:
-    """unit: "word", "letter" or "line": what a token is.
+    """A corpus and how it is loaded.
 
-    tasks: For each layer of labels the pipe's task that learns it; empty: found from the labels.
+    unit: What a token is: "word", "letter" or "line".
+    tasks: By layer of labels, the task of the pipe that learns it; empty: found from the labels.
     given: Layers that also serve as input, as tags do for chunks.
     label: The layer that stands last in column files.
     splits: Names of the rules to split it by, the default first.
-    needs_inputs: The user names its files.
+    needs_inputs: Whether the user names its files.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Corpus:
     needs_inputs: bool = False
 
     def found(self, folder: Path | None = None) -> bool:
-        """Whether its files are there; of a corpus that the user names, False."""
+        """Whether the files are there; False for a corpus whose files the user names."""
         if self.name == "cmudict":
             try:
                 return cmudict.cmudict_file(verify=False).is_file()
@@ -73,7 +74,7 @@ class Corpus:
         return not self.needs_inputs and all(find_file(file, folder) for file in self.files)
 
     def summary(self, folder: Path | None = None) -> dict[str, Any]:
-        """What `corpus list` shows; JSON can hold it."""
+        """The facts that `corpus list` shows, as values that JSON can hold."""
         return {
             "name": self.name,
             "title": self.title,
@@ -95,6 +96,7 @@ def find_corpus(name: str) -> Corpus:
     return CORPORA[name]
 
 
+# Many parameters: all but the first are options, given by name.
 def load_corpus(
     name: str,
     *,
@@ -107,16 +109,16 @@ def load_corpus(
     verify: bool = True,
     report: Report | None = None,
 ) -> Splits:
-    """The records of a corpus in "train", "dev" and "test".
+    """The sequences of a corpus in "train", "dev" and "test".
 
     split: The name of a rule of the corpus; None: its first.
     inputs: The files of `conll` and `faq`, which the user names.
-    columns: Names of the columns of `conll`.
-    folder: Where the corpora are; None: $TREECRF_CORPORA, or else assets/.
-    seed: Of the small splits and of synthetic data.
-    dev_share: Of the training keys, held out where a split has no "dev" of its own.
+    columns: The names of the columns of a file of `conll`.
+    folder: The folder of the corpora; None: $TREECRF_CORPORA, or else assets/.
+    seed: The seed of the small splits and of synthetic data.
+    dev_share: The share of the training keys that is held out where a split has no "dev".
     verify: Whether known files must have their known checksums.
-    report: Gets a line of text for each step.
+    report: A function that gets a line of text for each step.
     """
     corpus = find_corpus(name)
     split = corpus.splits[0] if split is None else split
@@ -133,7 +135,7 @@ def load_corpus(
     paths = [Path(path) for path in inputs]
     paths += [corpus_file(file, folder, verify, corpus.address) for file in corpus.files]
     splits = corpus.load(Request(split, columns, seed, verify, report), paths)
-    return hold_out(splits, dev_share)
+    return with_dev_part(splits, dev_share)
 
 
 def _load_cmudict(request: Request, paths: list[Path]) -> Splits:
@@ -143,12 +145,12 @@ def _load_cmudict(request: Request, paths: list[Path]) -> Splits:
 
 
 def _load_nettalk(request: Request, paths: list[Path]) -> Splits:
-    records = nettalk.with_all_layers(nettalk.read_nettalk(paths[0]))
+    sequences = nettalk.with_all_layers(nettalk.read_nettalk(paths[0]))
     sizes: dict[str, dict[str, int | None]] = {
         "small": {"train": 1000, "test": 1000, "dev": 1000},
         "large": {"train": 19000, "test": None},
     }
-    return by_size(records, sizes[request.split], request.seed)
+    return by_size(sequences, sizes[request.split], request.seed)
 
 
 def _load_moby(request: Request, paths: list[Path]) -> Splits:
@@ -159,8 +161,10 @@ def _load_moby(request: Request, paths: list[Path]) -> Splits:
     return by_size(moby.read_moby(paths[0]), sizes[request.split], request.seed)
 
 
-def _load_pair(read: Callable[[Path], list[Record]]) -> Callable[[Request, list[Path]], Splits]:
-    """Of a corpus that is published as a training and a test file."""
+def _load_pair(
+    read: Callable[[Path], list[LabelledSequence]],
+) -> Callable[[Request, list[Path]], Splits]:
+    """A loader for a corpus that is published as a training and a test file."""
 
     def load(request: Request, paths: list[Path]) -> Splits:
         return {"train": read(paths[0]), "dev": [], "test": read(paths[1])}
@@ -169,8 +173,8 @@ def _load_pair(read: Callable[[Path], list[Record]]) -> Callable[[Request, list[
 
 
 def _load_protein8(request: Request, paths: list[Path]) -> Splits:
-    records = protein8.read_protein8(paths[0])
-    return by_hash(records) if request.split == "hash" else protein8.published_split(records)
+    sequences = protein8.read_protein8(paths[0])
+    return by_hash(sequences) if request.split == "hash" else protein8.published_split(sequences)
 
 
 def _load_ocr(request: Request, paths: list[Path]) -> Splits:
@@ -188,8 +192,8 @@ def _load_conll(request: Request, paths: list[Path]) -> Splits:
             "train and test, or train, dev and test"
         )
     parts = [conll.read_conll(path, request.columns) for path in paths]
-    for path, records in zip(paths[1:], parts[1:], strict=True):
-        here, first = list(records[0].features), list(parts[0][0].features)
+    for path, sequences in zip(paths[1:], parts[1:], strict=True):
+        here, first = list(sequences[0].features), list(parts[0][0].features)
         if here != first:
             raise ValueError(
                 f"treecrf: {path} has {len(here) + 2} columns, {paths[0]} has {len(first) + 2}; "

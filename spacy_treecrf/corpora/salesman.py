@@ -1,9 +1,9 @@
 """A traveling salesman's days: activities in, the cities of the cheapest tour out.
 
 The domain of Kersting and Gutmann (2006, section 5): four cities, eight activities, each to be
-done at normal speed or fast, and costs for activities, for haste and for the way. Of the costs in
-their figure 1 only those of cities b and d and those of haste can be read in the text that we
-have; the others below are our own.
+done at normal speed or fast, and costs for activities, for haste and for the way. Only the costs of
+cities b and d and those of haste in their figure 1 can be read in the text that we have; the other
+costs below are our own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spacy_treecrf.corpora.record import Record, Splits
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence, Splits
 
 LAYER = "city"
 NORMAL, FAST = "normal", "fast"
-CITIES = "abcd"
-N_ACTIVITIES = 8
 
 # By city, the cost of each activity that can be done there.
 ACTIVITY_COSTS: dict[str, dict[int, int]] = {
@@ -26,9 +24,9 @@ ACTIVITY_COSTS: dict[str, dict[int, int]] = {
     "c": {3: 6, 4: 12, 7: 5, 8: 8},
     "d": {1: 13, 2: 9, 5: 5, 6: 8, 8: 10},
 }
-# By city, what an activity costs more when it is done fast.
+# By city, the additional cost of an activity that is done fast.
 HASTE_COSTS = {"a": 22, "b": 50, "c": 12, "d": 10}
-# Of the way between two cities, in both directions; to stay costs nothing.
+# The cost of the way between two cities, in both directions; to stay costs nothing.
 WAY_COSTS = {"ab": 4, "ac": 6, "ad": 5, "bc": 7, "bd": 3, "cd": 4}
 
 Activity = tuple[int, str]  # number from 1, speed
@@ -36,7 +34,7 @@ Activity = tuple[int, str]  # number from 1, speed
 
 @dataclass(frozen=True)
 class Salesman:
-    """An instance of the problem; the defaults are one."""
+    """An instance of the problem; the defaults are those of the corpus."""
 
     activities: Mapping[str, Mapping[int, float]] = field(default_factory=lambda: ACTIVITY_COSTS)
     haste: Mapping[str, float] = field(default_factory=lambda: HASTE_COSTS)
@@ -60,19 +58,10 @@ class Salesman:
         """The activities that some city offers."""
         return sorted({activity for costs in self.activities.values() for activity in costs})
 
-    def cost(self, days: Sequence[Activity], tour: Sequence[str]) -> float:
-        """Of doing the activities in these cities; infinite where one is not to be had."""
-        total = 0.0
-        for t, (day, city) in enumerate(zip(days, tour, strict=True)):
-            total += self._cost_at(day, city)
-            if t:
-                total += self._way(tour[t - 1], city)
-        return total
-
     def tour(self, days: Sequence[Activity]) -> list[str]:
-        """The cheapest cities by dynamic programming; of equal ones the first in the alphabet."""
+        """The cheapest cities by dynamic programming; among equals, the first in the alphabet."""
         cities = self.cities
-        # From the end: the cheapest cost of all days from t on, when day t is spent in each city.
+        # Going back from the end: the lowest cost of all days from t on, by the city of day t.
         ahead = dict.fromkeys(cities, 0.0)
         rest: list[dict[str, float]] = []
         for t in range(len(days) - 1, -1, -1):
@@ -88,14 +77,14 @@ class Salesman:
             tour.append(min(cities, key=lambda city: (self._way(before, city) + costs[city], city)))
         return tour
 
-    def sample(self, n: int, length: int = 15, stream: str = "all") -> list[Record]:
+    def sample(self, n: int, length: int = 15, stream: str = "all") -> list[LabelledSequence]:
         """n sequences of random activities with their cheapest tours."""
         rng = random.Random(f"{self.seed} {stream}")
-        records = []
+        sequences = []
         for i in range(n):
             days = [(rng.choice(self.possible), rng.choice((NORMAL, FAST))) for _ in range(length)]
-            records.append(
-                Record(
+            sequences.append(
+                LabelledSequence(
                     [f"{activity}-{speed}" for activity, speed in days],
                     {LAYER: self.tour(days)},
                     {
@@ -105,7 +94,7 @@ class Salesman:
                     key=f"{stream} {i}",
                 )
             )
-        return records
+        return sequences
 
     def _cost_at(self, day: Activity, city: str) -> float:
         activity, speed = day
@@ -124,5 +113,5 @@ SIZES = {"train": 92, "test": 8}
 
 def salesman_splits(seed: int) -> Splits:
     """100 sequences of 15 days, 92 for training and 8 for testing, as in the paper."""
-    records = Salesman(seed=seed).sample(sum(SIZES.values()))
-    return {"train": records[: SIZES["train"]], "dev": [], "test": records[SIZES["train"] :]}
+    sequences = Salesman(seed=seed).sample(sum(SIZES.values()))
+    return {"train": sequences[: SIZES["train"]], "dev": [], "test": sequences[SIZES["train"] :]}

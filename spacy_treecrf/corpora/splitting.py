@@ -1,4 +1,4 @@
-"""Splits that never change: a record's place depends on a hash of its key alone.
+"""Splits that never change: the part of a sequence depends on a hash of its key alone.
 
 No random number generator is used, whose stream might differ in another version.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from spacy_treecrf.corpora.record import Record, Splits
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence, Splits
 
 
 def hash_share(key: str, salt: str) -> float:
@@ -17,24 +17,26 @@ def hash_share(key: str, salt: str) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
-def by_hash(records: Iterable[Record], dev: float = 0.1, test: float = 0.1) -> Splits:
-    """These shares of the keys; a key stays where it is when others come and go."""
+def by_hash(sequences: Iterable[LabelledSequence], dev: float = 0.1, test: float = 0.1) -> Splits:
+    """A split with these shares of the keys; a key stays in its part when others come and go."""
     splits: Splits = {"train": [], "dev": [], "test": []}
-    for record in records:
-        share = hash_share(record.key, "split")
+    for sequence in sequences:
+        share = hash_share(sequence.key, "split")
         part = "test" if share < test else "dev" if share < test + dev else "train"
-        splits[part].append(record)
+        splits[part].append(sequence)
     return splits
 
 
-def by_size(records: Sequence[Record], sizes: dict[str, int | None], seed: int) -> Splits:
-    """As many records for each part as it asks for, None: all that are left; the rest is unused.
+def by_size(
+    sequences: Sequence[LabelledSequence], sizes: dict[str, int | None], seed: int
+) -> Splits:
+    """A split with as many sequences in each part as `sizes` says; None: all that are left.
 
-    All records of a key come together: a key that would be too many for a part is passed over.
+    All sequences of a key come together: a key that would be too many for a part is passed over.
     """
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.key, []).append(record)
+    groups: dict[str, list[LabelledSequence]] = {}
+    for sequence in sequences:
+        groups.setdefault(sequence.key, []).append(sequence)
     keys = sorted(groups, key=lambda key: (hash_share(key, f"seed {seed}"), key))
     splits: Splits = {"train": [], "dev": [], "test": []}
     for part, size in sizes.items():
@@ -46,21 +48,21 @@ def by_size(records: Sequence[Record], sizes: dict[str, int | None], seed: int) 
                 passed.append(key)
         if size is not None and len(splits[part]) < size:
             raise ValueError(
-                f"treecrf: the {part} part of the split needs {size} records, and only "
-                f"{len(splits[part])} of the {len(records)} are left for it; use the whole corpus"
+                f"treecrf: the {part} part of the split needs {size} sequences, and only "
+                f"{len(splits[part])} of the {len(sequences)} are left for it; use the whole corpus"
             )
         keys = passed
     return splits
 
 
-def hold_out(splits: Splits, share: float) -> Splits:
-    """The splits, where "dev" is empty with this share of the keys of "train" as "dev"."""
+def with_dev_part(splits: Splits, share: float) -> Splits:
+    """The splits; an empty "dev" gets this share of the keys of "train"."""
     if not 0 <= share < 1:
         raise ValueError(f"treecrf: dev_share is {share}; use a number from 0 to below 1")
     if splits["dev"] or not share:
         return splits
-    train: list[Record] = []
-    dev: list[Record] = []
-    for record in splits["train"]:
-        (dev if hash_share(record.key, "dev") < share else train).append(record)
+    train: list[LabelledSequence] = []
+    dev: list[LabelledSequence] = []
+    for sequence in splits["train"]:
+        (dev if hash_share(sequence.key, "dev") < share else train).append(sequence)
     return {**splits, "train": train, "dev": dev}

@@ -1,6 +1,6 @@
-"""Sequences of a hidden Markov model whose observations and transitions are more or less sharp.
+"""Sequences of a hidden Markov model with more or less sharp observations and transitions.
 
-The model of Hao and Fern (2007), who compared output codes with it. A label shows its own
+This is the model by which Hao and Fern (2007) compared output codes. A label shows its own
 observation with probability p_o, else one of k_o others; it is followed by itself with probability
 p_l, else by one of k_l others.
 """
@@ -11,12 +11,15 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spacy_treecrf.corpora.record import Record, Splits
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence, Splits
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """n_labels, n_observations: A label's own observation has its number, modulo the latter."""
+    """A hidden Markov model, which depends on its parameters and seed alone.
+
+    n_labels, n_observations: Label i has observation i modulo n_observations as its own.
+    """
 
     n_labels: int = 40
     n_observations: int = 40
@@ -40,11 +43,11 @@ class Synthetic:
                     f"than its own among {many}"
                 )
 
-    def sample(self, n: int, length: int = 15, stream: str = "train") -> list[Record]:
-        """n sequences; the model depends on the seed alone, the sequences also on the stream."""
+    def sample(self, n: int, length: int = 15, stream: str = "train") -> list[LabelledSequence]:
+        """n sequences; they depend on the model, and on the stream."""
         shown, followed = self.neighbours()
         rng = random.Random(f"{self.seed} {stream}")
-        records = []
+        sequences = []
         for i in range(n):
             words, labels = [], []
             label = rng.randrange(self.n_labels)
@@ -54,11 +57,11 @@ class Synthetic:
                 words.append(f"o{word}")
                 labels.append(f"l{label}")
                 label = label if rng.random() < self.p_l else rng.choice(followed[label])
-            records.append(Record(words, {"tag": labels}, key=f"{stream} {i}"))
-        return records
+            sequences.append(LabelledSequence(words, {"tag": labels}, key=f"{stream} {i}"))
+        return sequences
 
     def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
-        """For each label the other observations it shows, and the other labels that follow it."""
+        """The other observations that each label shows, and the other labels that follow it."""
         rng = random.Random(f"{self.seed} model")
         shown, followed = [], []
         for label in range(self.n_labels):
@@ -70,7 +73,7 @@ class Synthetic:
         return shown, followed
 
 
-# Transitions tell much, observations little; and both tell much.
+# In "transition" transitions tell much and observations little; in "both" both tell much.
 SETTINGS = {
     "transition": Synthetic(p_o=0.2, k_o=8, p_l=0.6, k_l=2),
     "both": Synthetic(p_o=0.6, k_o=2, p_l=0.6, k_l=2),
@@ -79,7 +82,7 @@ SIZES = {"train": 500, "dev": 100, "test": 500}
 
 
 def synthetic_model(setting: str, seed: int = 0, **changes: Any) -> Synthetic:
-    """The model of a named setting; changes: parameters that it shall have instead of its own."""
+    """The model of a named setting, with `changes` of its parameters."""
     if setting not in SETTINGS:
         raise ValueError(
             f"treecrf: setting is {setting!r}; use one of {', '.join(map(repr, SETTINGS))}"

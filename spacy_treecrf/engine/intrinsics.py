@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 
 @intrinsic
 def lowest_bit(typing_context: Any, mask: Any) -> Any:
-    """Index of the lowest set bit of a nonzero uint64.
+    """The index of the lowest set bit of a nonzero uint64.
 
-    Unsigned, because an index that cannot be negative spares numba a test.
+    It is unsigned, because an index that cannot be negative spares numba a test.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -35,7 +35,7 @@ def count_bits(typing_context: Any, mask: Any) -> Any:
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Ask for array[row, column] to be brought into the cache; changes nothing else."""
+    """Ask the processor to bring array[row, column] into its cache; nothing else changes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = signature.args[0]

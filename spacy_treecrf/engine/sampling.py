@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from spacy_treecrf.engine.kernel import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mix(seed: np.uint64, item: np.uint64) -> np.uint64:
     """A well-mixed 64-bit hash of the pair (the finalizer of splitmix64)."""
     z = seed + (item + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -15,7 +16,7 @@ def mix(seed: np.uint64, item: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def chosen(seed: np.uint64, item: int, share: float) -> bool:
     """Whether `item` falls into a random subset that holds the given share of all items."""
     if share >= 1.0:

@@ -1,12 +1,13 @@
-"""Sequences as flat arrays plus offsets, and the fixed chunks that work is cut into."""
+"""Sequences as flat arrays with offsets, and the fixed chunks that work is cut into."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from spacy_treecrf.engine.cached import cached
 
 ABSENT = -1
 MISSING = -2
@@ -23,10 +24,22 @@ class Sequences:
     """The rows (positions) of all sequences; sequence s is rows offsets[s]:offsets[s+1]."""
 
     offsets: npt.NDArray[np.int64]  # shape: (n_sequences + 1,)
-    codes: npt.NDArray[np.int32]  # shape: (n_rows, n_columns), feature ids, ABSENT or MISSING
+    feature_ids: npt.NDArray[np.int32]  # shape: (n_rows, n_columns), or ABSENT or MISSING
     numeric: npt.NDArray[np.uint8]  # shape: (n_rows, n_numeric), quantile bins, 0 is missing
     labels: npt.NDArray[np.int32]  # shape: (n_rows,), -1 where not annotated
     weights: npt.NDArray[np.float32]  # shape: (n_rows,)
+
+    @classmethod
+    def unlabelled(
+        cls,
+        offsets: npt.NDArray[np.int64],
+        feature_ids: npt.NDArray[np.int32],
+        numeric: npt.NDArray[np.uint8],
+    ) -> Sequences:
+        """Sequences to predict: no row is annotated, and all weigh the same."""
+        n = int(offsets[-1])
+        unknown = np.full(n, UNKNOWN_LABEL, np.int32)
+        return cls(offsets, feature_ids, numeric, unknown, np.ones(n, np.float32))
 
     @property
     def n_rows(self) -> int:
@@ -36,22 +49,14 @@ class Sequences:
     def n_sequences(self) -> int:
         return len(self.offsets) - 1
 
-    @cached_property
+    @cached
     def chunks(self) -> list[tuple[int, int]]:
         """Ranges of whole sequences of about CHUNK_ROWS rows: (first, past-the-last) sequence."""
-        chunks = []
-        first = 0
-        while first < self.n_sequences:
-            target = self.offsets[first] + CHUNK_ROWS
-            last = int(np.searchsorted(self.offsets, target, side="left"))
-            last = min(max(last, first + 1), self.n_sequences)
-            chunks.append((first, last))
-            first = last
-        return chunks
+        return cut_sequences(self.offsets, CHUNK_ROWS)
 
-    @cached_property
+    @cached
     def rows_by_bins(self) -> list[npt.NDArray[np.int64]]:
-        """All rows, those of the same numeric bins next to each other, in pieces of CHUNK_ROWS."""
+        """All rows, ordered so that equal numeric bins are neighbours, in pieces of CHUNK_ROWS."""
         rows = np.arange(self.n_rows)
         if self.numeric.shape[1]:
             draw = np.random.default_rng(0)
@@ -62,7 +67,33 @@ class Sequences:
         return [rows[i : i + CHUNK_ROWS] for i in range(0, len(rows), CHUNK_ROWS)]
 
     def rows_of(self, chunk: tuple[int, int]) -> slice:
+        """The rows of a chunk."""
         return slice(int(self.offsets[chunk[0]]), int(self.offsets[chunk[1]]))
+
+    def with_weight(self) -> Sequences:
+        """The sequences to learn from: those that have a row of some weight."""
+        weighty = np.add.reduceat(self.weights, self.offsets[:-1]) > 0
+        if not weighty.any():
+            raise ValueError("treecrf: every sequence has weight 0; give at least one a weight")
+        return self if weighty.all() else self.subset(np.flatnonzero(weighty))
+
+    @property
+    def n_annotated(self) -> int:
+        """How many rows are annotated; 1 if none is, so that sums can be divided by it."""
+        return max(1, int((self.labels != UNKNOWN_LABEL).sum()))
+
+    def part(self, first: int, last: int) -> Sequences:
+        """The sequences from first to last - 1, as views of these."""
+        if (first, last) == (0, self.n_sequences):
+            return self
+        rows = self.rows_of((first, last))
+        return Sequences(
+            offsets=self.offsets[first : last + 1] - self.offsets[first],
+            feature_ids=self.feature_ids[rows],
+            numeric=self.numeric[rows],
+            labels=self.labels[rows],
+            weights=self.weights[rows],
+        )
 
     def subset(self, sequences: npt.NDArray[np.int64]) -> Sequences:
         """The given sequences, in the given order, as Sequences of their own."""
@@ -71,8 +102,21 @@ class Sequences:
         rows = np.repeat(self.offsets[sequences] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Sequences(
             offsets=offsets,
-            codes=self.codes[rows],
+            feature_ids=self.feature_ids[rows],
             numeric=self.numeric[rows],
             labels=self.labels[rows],
             weights=self.weights[rows],
         )
+
+
+def cut_sequences(offsets: npt.NDArray[np.int64], n_rows: int) -> list[tuple[int, int]]:
+    """Ranges of whole sequences of about so many rows: (first, past-the-last) sequence."""
+    n_sequences = len(offsets) - 1
+    ranges = []
+    first = 0
+    while first < n_sequences:
+        last = int(np.searchsorted(offsets, offsets[first] + n_rows, side="left"))
+        last = min(max(last, first + 1), n_sequences)
+        ranges.append((first, last))
+        first = last
+    return ranges

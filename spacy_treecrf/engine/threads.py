@@ -1,12 +1,14 @@
-"""Run nogil kernels over fixed pieces of work in a thread pool; results come back in order."""
+"""Threads for kernels: a pool for fixed pieces of work, and one thread for one call."""
 
 from __future__ import annotations
 
+import atexit
 import os
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,6 +18,61 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def in_own_thread(function: Callable[..., Result], *args: Any) -> Result:
+    """What the function returns or raises, called by a thread that no signal handler interrupts.
+
+    An exception that a signal handler raises in the waiting thread is raised once the call is done:
+    what the call was writing to is then complete.
+    """
+    outcome: list[tuple[Any, BaseException | None]] = []
+    done = allocate_lock()
+    done.acquire()
+
+    def call() -> None:
+        try:
+            outcome.append((function(*args), None))
+        except BaseException as error:
+            outcome.append((None, error))
+        finally:
+            _running.pop(done)
+            done.release()
+
+    interrupt: BaseException | None = None
+    _running[done] = None
+    try:
+        start_new_thread(call, ())
+    except RuntimeError:  # there is no thread to be had
+        _running.pop(done, None)
+        raise
+    except BaseException as error:  # of a handler, just after the thread was started
+        interrupt = error
+    while not outcome:
+        try:
+            done.acquire()
+        except BaseException as error:
+            interrupt = error
+    result: Result
+    result, failure = outcome.pop()
+    if interrupt is not None:
+        raise interrupt
+    if failure is not None:
+        raise failure
+    return result
+
+
+# The locks of calls that run. A second interrupt may end the wait for one: then it is waited for at
+# exit, because a thread must not come back from a kernel to an interpreter that is gone.
+_running: dict[Any, None] = {}
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_running.clear)
+
+
+@atexit.register
+def _wait_for_running() -> None:
+    for done in list(_running):
+        done.acquire()
 
 
 class Workers:
@@ -34,7 +91,7 @@ class Workers:
 
     def close(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown()
+            self._pool.shutdown(cancel_futures=True)  # after an interrupt some may wait
             self._pool = None
 
     def __enter__(self) -> Workers:

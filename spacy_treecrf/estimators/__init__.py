@@ -1,4 +1,7 @@
-"""Estimators with the calls of scikit-learn and sklearn-crfsuite: feature dicts in, labels out."""
+"""Estimators with the calls of scikit-learn and sklearn-crfsuite: feature dicts in, labels out.
+
+Users and columnar import them; they import models and the engine, and never spaCy.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

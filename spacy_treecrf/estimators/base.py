@@ -6,17 +6,19 @@ import itertools
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting import Callback
-from spacy_treecrf.engine.columns import Columns, fit_columns
-from spacy_treecrf.engine.constraints import first_forbidden
+from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.chain.constraints import first_forbidden
+from spacy_treecrf.engine.encoding.columns import Columns, fit_columns
+from spacy_treecrf.engine.limits import check_nbest
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.setting import SettingsBase
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators.checking import (
     FeatureSequences,
@@ -28,9 +30,10 @@ from spacy_treecrf.estimators.checking import (
     sequence_weights,
 )
 from spacy_treecrf.estimators.progress import Progress
-from spacy_treecrf.models import storage
-from spacy_treecrf.models.files import model_from_state
-from spacy_treecrf.models.model import Predictor, Recipe, SequenceModel, TrainingInterrupted
+from spacy_treecrf.models.model import Recipe, SequenceModel, TrainingInterrupted
+from spacy_treecrf.models.model_kinds import model_from_state
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.storage import container
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11
@@ -54,6 +57,7 @@ class SequenceEstimator(ABC):
     """What all estimators have in common; each one names its parameters and makes its recipe."""
 
     _model_type: ClassVar[type[SequenceModel]]  # what `load` accepts
+    _settings_type: ClassVar[type[SettingsBase]]  # what its parameters are, but for a few
     model_: SequenceModel
     warm_start: bool
     verbose: bool
@@ -100,7 +104,7 @@ class SequenceEstimator(ABC):
         started = getattr(self, "model_", None) if self.warm_start else None
         if started is None:
             labels = distinct_labels(y)
-            columns, offsets, codes, numeric = fit_columns(
+            columns, offsets, feature_ids, numeric = fit_columns(
                 X,
                 min_count=recipe.settings.min_count,
                 max_bins=recipe.settings.max_bins,
@@ -108,10 +112,10 @@ class SequenceEstimator(ABC):
             )
         else:
             labels, columns = started.labels, started.columns
-            offsets, codes, numeric = columns.encode(X)
+            offsets, feature_ids, numeric = columns.encode(X)
         ids = {label: i for i, label in enumerate(labels)}
         weights = row_weights(offsets, sample_weight)
-        data = Sequences(offsets, codes, numeric, label_ids(y, ids, "y"), weights)
+        data = Sequences(offsets, feature_ids, numeric, label_ids(y, ids, "y"), weights)
         if started is None:
             model = recipe.new(labels, columns, data)
             _refuse_forbidden(model, data)
@@ -138,11 +142,14 @@ class SequenceEstimator(ABC):
 
     def predict(self, X: FeatureSequences) -> list[list[str]]:
         """The label sequences of X."""
-        data = self._encode(X)
-        names = np.array(self.model_.labels, dtype=object)
+        found = Predictions()
+        model = self._fitted()
+        names = np.array(model.labels, dtype=object)
         with self._workers() as workers:
-            labels = Predictor(self.model_, workers, self._recipe().settings.predictor).labels(data)
-        return _cut(names[labels].tolist(), data.offsets)
+            predictor = Predictor(model, workers, self._recipe().settings.predictor)
+            for data in _encoded(model, X):
+                found += _cut(names[predictor.labels(data)].tolist(), data.offsets)
+        return found
 
     def predict_single(self, x: Sequence[Any]) -> list[str]:
         """The labels of one sequence."""
@@ -150,25 +157,32 @@ class SequenceEstimator(ABC):
 
     def predict_marginals(self, X: FeatureSequences) -> list[list[dict[str, float]]]:
         """P(label) at every position, as a dict from labels to probabilities."""
-        data = self._encode(X)
-        labels = self.model_.labels
+        found = Predictions()
+        model = self._fitted()
         with self._workers() as workers:
-            marginals = Predictor(self.model_, workers).marginals(data)
-        rows = [dict(zip(labels, row, strict=True)) for row in marginals.tolist()]
-        return _cut(rows, data.offsets)
+            predictor = Predictor(model, workers)
+            for data in _encoded(model, X):
+                marginals = predictor.marginals(data).tolist()
+                rows = [dict(zip(model.labels, row, strict=True)) for row in marginals]
+                found += _cut(rows, data.offsets)
+        return found
 
     def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[str, float]]:
         """P(label) at every position of one sequence."""
         return self.predict_marginals([x])[0]
 
     def predict_nbest(self, X: FeatureSequences, n: int = 5) -> list[list[tuple[list[str], float]]]:
-        """The n most probable label sequences of each sequence, with their probabilities."""
-        if not isinstance(n, (int, np.integer)) or n < 1:
-            raise ValueError(f"treecrf: predict_nbest got n={n!r}; use an integer of at least 1")
-        data = self._encode(X)
-        labels = self.model_.labels
+        """The n most probable label sequences of each sequence, with their probabilities.
+
+        n: Up to 100,000, and less for sequences of more than 335 positions: lists hold up to
+        2**25 labels each.
+        """
+        n = check_nbest(n)
+        model = self._fitted()
+        labels = model.labels
         with self._workers() as workers:
-            best = Predictor(self.model_, workers).nbest(data, int(n))
+            predictor = Predictor(model, workers)
+            best = [one for data in _encoded(model, X) for one in predictor.nbest(data, n)]
         return [
             [
                 ([labels[i] for i in path], float(np.exp(log_p)))
@@ -206,12 +220,12 @@ class SequenceEstimator(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file."""
-        storage.save(path, self._fitted().to_state())
+        container.save(path, self._fitted().to_state())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model; a damaged or foreign file is refused with a ValueError."""
-        model = model_from_state(storage.read(path))
+        model = model_from_state(container.read(path))
         if not isinstance(model, cls._model_type):
             raise ValueError(
                 f"treecrf: the model file {os.fspath(path)!r} holds a {type(model).__name__}, not "
@@ -276,17 +290,17 @@ class SequenceEstimator(ABC):
     def _workers(self) -> Workers:
         return Workers(self._recipe().settings.threads)
 
-    def _encode(self, X: FeatureSequences) -> Sequences:
-        offsets, codes, numeric = self._fitted().columns.encode(X)
-        labels = np.full(offsets[-1], UNKNOWN_LABEL, np.int32)
-        return Sequences(offsets, codes, numeric, labels, row_weights(offsets, None))
+
+def _encoded(model: SequenceModel, X: FeatureSequences) -> Iterator[Sequences]:
+    """The sequences to predict, in blocks that have the size of what they hold."""
+    return (Sequences.unlabelled(*block) for block in model.columns.encode_blocks(X))
 
 
 def _encode_held_out(
     X: FeatureSequences, y: LabelSequences, columns: Columns, ids: dict[str, int]
 ) -> Sequences:
     X, y = checked(X, y, "X_dev", "y_dev")
-    offsets, codes, numeric = columns.encode(X, name="X_dev")
+    offsets, feature_ids, numeric = columns.encode(X, name="X_dev")
     # A label that training never saw cannot be scored: such positions do not count.
     labels = label_ids(y, ids, "y_dev", unseen=UNKNOWN_LABEL)
     if np.all(labels == UNKNOWN_LABEL):
@@ -294,7 +308,7 @@ def _encode_held_out(
             "treecrf: y_dev holds no label that occurs in y; held-out data must be annotated with "
             "the labels of the training data"
         )
-    return Sequences(offsets, codes, numeric, labels, row_weights(offsets, None))
+    return Sequences(offsets, feature_ids, numeric, labels, row_weights(offsets, None))
 
 
 def _refuse_forbidden(model: SequenceModel, data: Sequences) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.estimators.base import SequenceEstimator
+from spacy_treecrf.models.averaging import pooled
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.model import SequenceModel
-from spacy_treecrf.models.pooling import pooled
 
 
 class BoostedCRF(SequenceEstimator):
@@ -20,50 +20,106 @@ class BoostedCRF(SequenceEstimator):
     of labels, where None means "not annotated". Leading rounds fit a linear model, later ones
     grow one regression tree for each label.
 
-    family: "separate" learns scores of single labels and one matrix of transitions (Chen 2015);
-        "joint" lets trees see the previous labels (Dietterich 2004), which costs the square of the
-        number of labels; "auto" takes joint for up to 8 labels and for orders above 1.
-    order: previous labels a label depends on: 0 (independent positions), 1, with "joint" up to 4.
-    step: "newton" (second order), "gradient" (step 1, as in TreeCRF), or "conjugate" (the gradient
-        and part of the step before it, by the formula of Polak and Ribiere).
-    gamma: how newton bounds the curvature: "local" looks at single positions and halves a step
-        that lowered the likelihood; "mixing" adds the chain's mixing rate (Chen 2015), safer and
-        slower.
-    rounds: boosting rounds in all; None means 40 to 150, the more the fewer labels there are.
-    linear_rounds: how many of them, at the beginning, are linear.
-    pseudo_rounds: rounds, at the beginning, that follow the pseudo-likelihood.
-    leaves, depth: limits of a tree; depth 0 means none.
-    min_rows: rows that each leaf must hold. min_count: rows that a feature needs to be used.
-    penalty: quadratic penalty on leaf values. min_gain: fall of the loss that a split must bring.
-    ridge: on linear weights and transitions.
-    shrinkage: factor on every tree. max_step: bound of a leaf value under newton.
-    trim: share of the gradient's sum that trees may ignore in their least important rows.
-    subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
-        columns drawn for each tree, for each node.
-    line_search: scale every round to the best of several step lengths.
-    beam: follow only so many labels at each position, those of the largest forward mass (and in
-        training the annotated one): faster and less exact, for hundreds of labels; None: all.
-    unbiased: trees take the observed label more seriously than all that were not: of the E examples
-        that a position gives (one for each label after each context that a tree sees), it counts
-        (E - 2) exp(-c (m - 1)^b) + 1 times in the m-th round of trees. unbiased_rate: c.
-        unbiased_exponent: b.
-    missing: what a value of None or NaN means, and a numeric column without a number. "absent": as
-        if it was not mentioned; a missing number is below all others. "instance_weighting": at a
-        test of it a row goes both ways, by the shares of the rows that have a value. "surrogate":
-        the tests of other columns that agree best with it decide. "imputation": the most common
-        value of the column, or the median. "indicator": missing is a value of its own. With the
-        second and third, linear rounds see nothing in a missing value, or the mean of a column.
-    constraints: transitions that are possible at all: "none", "observed" (those in the training
-        data), "bio" or "biluo".
-    predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
-    patience, monitor: with X_dev, y_dev: stop after so many rounds (0: never) without a better
-        held-out "log_likelihood" or "accuracy", and keep the best round.
-    max_bins: bins of a numeric column. seed: of all random draws.
-    threads: 0 means all cores; never changes the result.
-    warm_start: `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
-    verbose: show a progress bar. callback: called with a RoundInfo after every round.
-    """
+    Parameters
+    ----------
+    family : {"auto", "separate", "joint"}, default="auto"
+        How scores depend on the previous label: by one matrix (separate) or in trees (joint).
+        "separate" learns scores of single labels and one matrix of transitions (Chen 2015).
+        "joint" lets trees see the previous labels (Dietterich 2004), which costs the square of
+        the number of labels. "auto" takes joint for up to 8 labels and for orders above 1.
+    order : int, default=1
+        Number of previous labels that a label depends on. Order 0 means independent positions.
+        Orders above 1 need the joint family.
+    step : {"newton", "gradient", "conjugate"}, default="newton"
+        How a round improves the likelihood: by second or first order, or conjugate gradients.
+        "newton" is of second order, "gradient" takes steps of 1 as in TreeCRF, and "conjugate"
+        adds to the gradient a part of the step before it, by the formula of Polak and Ribiere.
+    gamma : {"local", "mixing"}, default="local"
+        How newton bounds the curvature: by positions (local) or the mixing rate too (mixing).
+        "local" looks at single positions and halves a step that lowered the likelihood.
+        "mixing" adds the chain's mixing rate (Chen 2015), which is safer and slower.
+    rounds : int or None, default=None
+        Number of boosting rounds in all. None means 40 to 150, the more the fewer labels there
+        are.
+    linear_rounds : int, default=5
+        Number of rounds, at the beginning, that are linear. Later rounds grow trees.
+    pseudo_rounds : int, default=0
+        Number of rounds, at the beginning, that follow the pseudo-likelihood.
+    leaves : int, default=64
+        Most leaves that a tree may have.
+    depth : int, default=0
+        Most levels that a tree may have; 0 is no limit.
+    min_rows : int, default=3
+        Number of rows that each leaf must hold.
+    min_count : int, default=2
+        Number of rows that a feature needs to be used.
+    max_bins : int, default=255
+        Most bins of a numeric column.
+    penalty : float, default=1.0
+        Quadratic penalty on leaf values.
+    min_gain : float, default=0.0
+        Fall of the loss that a split must bring.
+    ridge : float, default=1.0
+        Quadratic penalty on linear weights and transitions.
+    shrinkage : float, default=0.6
+        Factor on every tree.
+    max_step : float, default=3.0
+        Bound of a leaf value under newton.
+    trim : float, default=0.1
+        Share of the gradient's sum that trees may ignore in their least important rows.
+    subsample : float, default=1.0
+        Share of the rows that is drawn in each round.
+    colsample : float, default=1.0
+        Share of the columns that is drawn for each tree.
+    node_colsample : float, default=1.0
+        Share of the columns that is drawn for each node.
+    line_search : bool, default=False
+        Whether every round is scaled to the best of several step lengths.
+    beam : int or None, default=None
+        Number of labels that are followed at each position. The labels of the largest forward
+        mass are followed, and in training the annotated one. This is faster and less exact, for
+        hundreds of labels. None follows all labels.
+    unbiased : bool, default=False
+        Whether trees take the observed label more seriously than all others. A position gives E
+        examples, one for each label after each context that a tree sees. In the m-th round of
+        trees the observed one counts (E - 2) exp(-c (m - 1)^b) + 1 times.
+    unbiased_rate : float, default=0.007
+        How fast the extra weight of the observed label falls (c).
+    unbiased_exponent : float, default=2.0
+        Power of the round in the fall of the extra weight (b).
+    missing : {"absent", "instance_weighting", "surrogate", "imputation", "indicator"}, default="absent"
+        What a missing value means. A value is missing where it is None or NaN, and where a
+        numeric column has no number. "absent" takes it as not mentioned; a missing number is
+        below all others. "instance_weighting" sends a row both ways at a test of it, by the
+        shares of the rows that have a value. "surrogate" lets the tests of other columns decide
+        that agree best with it. "imputation" takes the most common value of the column, or the
+        median. "indicator" makes missing a value of its own. With the second and third, linear
+        rounds see nothing in a missing value, or the mean of a column.
+    constraints : {"none", "observed", "bio", "biluo"}, default="none"
+        Which transitions are possible at all. "observed" allows those in the training data,
+        "bio" and "biluo" those that the scheme allows, "none" all.
+    predictor : {"viterbi", "marginal"}, default="viterbi"
+        What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
+    patience : int, default=10
+        Number of rounds without a better held-out figure before training stops; 0 is never. It
+        counts where `fit` is given X_dev and y_dev; the best round is kept.
+    monitor : {"log_likelihood", "accuracy"}, default="log_likelihood"
+        Held-out figure that decides when to stop and which round is the best. It counts where
+        `fit` is given X_dev and y_dev.
+    threads : int, default=0
+        Number of threads, which never changes the result; 0 means all cores.
+    seed : int, default=0
+        Seed of all random draws.
+    warm_start : bool, default=False
+        Whether `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+    callback : callable or None, default=None
+        A function that is called with a RoundInfo after every round.
+    """  # noqa: E501
 
+    # Many parameters: scikit-learn reads them from the signature.
+    # Long: a line for each parameter, and one that keeps it.
     def __init__(
         self,
         family: str = "auto",
@@ -141,25 +197,36 @@ class BoostedCRF(SequenceEstimator):
         self.callback = callback
 
     _model_type = CRF
+    _settings_type = Settings
     model_: CRF
 
     @classmethod
-    def average(cls, models: Sequence[BoostedCRF]) -> BoostedCRF:
+    def average(cls, models: Iterable[BoostedCRF]) -> BoostedCRF:
         """One model whose scores are the means of theirs: fitted ones that differ by their seeds.
 
         Where data is small, trees that see different parts of it (`subsample`, `colsample`) are
         better together. The probability of a label sequence is the geometric mean of the
         models', normalised; it is exact, as are all others. Parameters are those of the first.
         """
-        for each in models:
+        if not isinstance(models, Iterable):
+            raise ValueError(
+                f"treecrf: models is a {type(models).__name__}; use a list of fitted BoostedCRFs"
+            )
+        given = list(models)
+        for i, each in enumerate(given, 1):
+            if not isinstance(each, BoostedCRF):
+                raise ValueError(
+                    f"treecrf: model {i} is a {type(each).__name__}; only fitted BoostedCRFs can "
+                    "be averaged"
+                )
             each._fitted()
-        model = pooled([each.model_ for each in models])
-        estimator = cls(**models[0].get_params())
+        model = pooled([each.model_ for each in given])
+        estimator = cls(**given[0].get_params())
         estimator.model_ = model
         return estimator
 
     def _recipe(self) -> CRFRecipe:
-        return CRFRecipe(Settings(**{name: getattr(self, name) for name in Settings.names()}))
+        return CRFRecipe(Settings.of(self))
 
     def _continued(self, model: SequenceModel) -> SequenceModel:
         assert isinstance(model, CRF)
@@ -174,4 +241,4 @@ class BoostedCRF(SequenceEstimator):
 
     @classmethod
     def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:
-        return {name: getattr(model.settings, name) for name in Settings.names()}
+        return model.settings.to_dict()

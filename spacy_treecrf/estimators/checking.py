@@ -103,7 +103,10 @@ def row_weights(
 
 
 def sequence_weights(weights: Sequence[float], n_sequences: int) -> npt.NDArray[np.float32]:
-    array = np.asarray(weights, np.float32)
+    try:
+        array = np.asarray(weights, np.float32)
+    except (ValueError, TypeError, OverflowError):
+        array = np.empty(0, np.float32)
     if array.shape != (n_sequences,) or not np.all(np.isfinite(array)) or np.any(array < 0):
         raise ValueError(
             f"treecrf: sample_weight must hold one number of at least 0 for each of the "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.estimators.local import LocalEstimator
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.estimators.memm_base import LocalEstimator
 from spacy_treecrf.models.future_features import FutureMEMM, FutureRecipe
-from spacy_treecrf.models.local_settings import FutureSettings
+from spacy_treecrf.models.memm_settings import FutureSettings
 
 
 class FutureFeatureMEMM(LocalEstimator):
@@ -21,34 +21,86 @@ class FutureFeatureMEMM(LocalEstimator):
     X is a list of sequences of feature dicts, y a list of sequences of labels, where None means
     "not annotated".
 
-    order: previous labels that a label depends on, 0 to 4.
-    bag: how many of the next positions detectors look at; None: all to the end of the sequence.
-        Near the end there are fewer; at the last position no detector finds anything.
-    right_to_left: read sequences from their ends: detectors look at what comes before.
-    search, beam_width: how labels are decoded, as in `BoostedMEMM`.
-    detector_start: score of a detector (its log odds) before it has learned anything, G_0.
-    detector_rounds: trees that a detector may have.
-    max_alpha, max_beta, max_eta: upper bounds of the line searches for the step of trees, of
-        detectors' trees, and of what a detector adds to its label's score.
-    step: "gradient", as published, or "newton" for the trees over local features.
-    rounds: of both kinds, in all; None: 300. Training ends before when nothing helps any more.
-    leaves, depth: limits of a tree of either kind; depth 0 means none.
-    min_rows: rows that each leaf must hold. min_count: rows that a feature needs to be used.
-    penalty: quadratic penalty on leaf values. min_gain: fall of the loss that a split must bring.
-    max_step: bound of a leaf value under newton.
-    trim: share of the gradient's sum that trees may ignore in their least important rows.
-    subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
-        columns drawn for each tree, for each node.
-    constraints, predictor: as in `BoostedMEMM`.
-    patience: rounds of trees without a better held-out log-likelihood before detectors' turn.
-    dev_share: share of the sequences that is held out where X_dev, y_dev are not given; with 0,
-        the training data themselves decide.
-    max_bins: bins of a numeric column. seed: of all random draws.
-    threads: 0 means all cores; never changes the result.
-    warm_start: `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
-    verbose: show a progress bar. callback: called with a RoundInfo after every round.
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on.
+    bag : int or None, default=None
+        Number of the next positions that detectors look at. None means all to the end of the
+        sequence. Near the end there are fewer; at the last position no detector finds anything.
+    right_to_left : bool, default=False
+        Whether sequences are read from their ends. Detectors then look at what comes before.
+    search : {"auto", "exact", "greedy", "beam"}, default="auto"
+        How the best labels are looked for. The choices are those of `BoostedMEMM`.
+    beam_width : int, default=8
+        Number of label histories that a beam keeps.
+    detector_start : float, default=-5.0
+        Score of a detector (its log odds) before it has learned anything, G_0.
+    detector_rounds : int, default=10
+        Number of trees that a detector may have.
+    max_alpha : float, default=40.0
+        Upper bound of the line search for the step of trees.
+    max_beta : float, default=10000.0
+        Upper bound of the line search for the step of detectors' trees.
+    max_eta : float, default=10.0
+        Upper bound of the line search for what a detector adds to its label's score.
+    step : {"newton", "gradient"}, default="gradient"
+        How a round of trees over local features improves the likelihood. "gradient" is the
+        published one, of first order; "newton" is of second order.
+    rounds : int or None, default=None
+        Number of rounds of both kinds in all. None means 300. Training ends before when nothing
+        helps any more.
+    leaves : int, default=10
+        Most leaves that a tree may have. It limits trees of either kind.
+    depth : int, default=0
+        Most levels that a tree may have; 0 is no limit.
+    min_rows : int, default=3
+        Number of rows that each leaf must hold.
+    min_count : int, default=2
+        Number of rows that a feature needs to be used.
+    max_bins : int, default=255
+        Most bins of a numeric column.
+    penalty : float, default=1.0
+        Quadratic penalty on leaf values.
+    min_gain : float, default=0.0
+        Fall of the loss that a split must bring.
+    max_step : float, default=3.0
+        Bound of a leaf value under newton.
+    trim : float, default=0.0
+        Share of the gradient's sum that trees may ignore in their least important rows.
+    subsample : float, default=1.0
+        Share of the rows that is drawn in each round.
+    colsample : float, default=1.0
+        Share of the columns that is drawn for each tree.
+    node_colsample : float, default=1.0
+        Share of the columns that is drawn for each node.
+    constraints : {"none", "observed", "bio", "biluo"}, default="none"
+        Which transitions are possible at all. "observed" allows those in the training data,
+        "bio" and "biluo" those that the scheme allows, "none" all. Constraints bind decoding;
+        training does not know them.
+    predictor : {"viterbi", "marginal"}, default="viterbi"
+        What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
+    patience : int, default=3
+        Number of rounds of trees without a better held-out figure before detectors' turn.
+    dev_share : float, default=0.2
+        Share of the sequences that is held out where no held-out part is given. With 0 the
+        training data themselves decide.
+    threads : int, default=0
+        Number of threads, which never changes the result; 0 means all cores.
+    seed : int, default=0
+        Seed of all random draws.
+    warm_start : bool, default=False
+        Whether `fit` goes on with a fitted or loaded model until it has `rounds` rounds. It
+        begins a new phase of trees, whatever phase training had stopped in: unlike with other
+        estimators, the result may differ from that of training in one go.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+    callback : callable or None, default=None
+        A function that is called with a RoundInfo after every round.
     """
 
+    # Many parameters: scikit-learn reads them from the signature.
+    # Long: a line for each parameter, and one that keeps it.
     def __init__(
         self,
         order: int = 1,

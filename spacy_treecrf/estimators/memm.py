@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.estimators.local import LocalEstimator
-from spacy_treecrf.models.local_settings import MEMMSettings
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.estimators.memm_base import LocalEstimator
 from spacy_treecrf.models.memm import MEMM, MEMMRecipe
+from spacy_treecrf.models.memm_settings import MEMMSettings
 
 
 class BoostedMEMM(LocalEstimator):
@@ -17,36 +17,87 @@ class BoostedMEMM(LocalEstimator):
     "not annotated". Trained position by position on the annotated previous labels, which is fast
     at any order; `BoostedCRF` is trained on whole sequences.
 
-    order: previous labels that a label depends on, 0 to 4; 0 is the sliding window.
-    right_to_left: read sequences from their ends: the "previous" labels are those that follow.
-    search: "exact" finds the most probable sequence, but scores every history (n_labels**order);
-        "greedy" takes the best label, position by position; "beam" keeps the best `beam_width`
-        histories; "auto" is exact up to 4096 scores a position, then a beam. Marginals and n-best
-        lists of a search are those of the label sequences in its beam.
-    step: "newton" (second order) or "gradient".
-    rounds: boosting rounds in all; None means 40 to 150, the more the fewer labels there are.
-    linear_rounds: how many of them, at the beginning, are linear.
-    leaves, depth: limits of a tree; depth 0 means none.
-    min_rows: rows that each leaf must hold. min_count: rows that a feature needs to be used.
-    penalty: quadratic penalty on leaf values. min_gain: fall of the loss that a split must bring.
-    ridge: on linear weights.
-    shrinkage: factor on every tree. max_step: bound of a leaf value under newton.
-    trim: share of the gradient's sum that trees may ignore in their least important rows.
-    subsample: share of the rows drawn in each round. colsample, node_colsample: share of the
-        columns drawn for each tree, for each node.
-    line_search: scale every round to the best of several step lengths.
-    constraints: transitions that are possible at all: "none", "observed" (those in the training
-        data), "bio" or "biluo". They bind decoding; training does not know them.
-    predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
-    patience, monitor: stop after so many rounds (0: never) without a better held-out
-        "log_likelihood" or "accuracy", both after the annotated labels, and keep the best round.
-    dev_share: share of the sequences that is held out where X_dev, y_dev are not given; 0: none.
-    max_bins: bins of a numeric column. seed: of all random draws.
-    threads: 0 means all cores; never changes the result.
-    warm_start: `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
-    verbose: show a progress bar. callback: called with a RoundInfo after every round.
+    Parameters
+    ----------
+    order : int, default=1
+        Number of previous labels that a label depends on. Order 0 is the sliding window.
+    right_to_left : bool, default=False
+        Whether sequences are read from their ends. The "previous" labels are then those that
+        follow.
+    search : {"auto", "exact", "greedy", "beam"}, default="auto"
+        How the best labels are looked for. "exact" finds the most probable sequence, but scores
+        every history (n_labels**order). "greedy" takes the best label, position by position.
+        "beam" keeps the best `beam_width` histories. "auto" is exact up to 4096 scores a
+        position, then a beam. Marginals and n-best lists of a search are those of the label
+        sequences in its beam.
+    beam_width : int, default=8
+        Number of label histories that a beam keeps.
+    step : {"newton", "gradient"}, default="newton"
+        How a round improves the likelihood: by second or by first order.
+    rounds : int or None, default=None
+        Number of boosting rounds in all. None means 40 to 150, the more the fewer labels there
+        are.
+    linear_rounds : int, default=5
+        Number of rounds, at the beginning, that are linear. Later rounds grow trees.
+    leaves : int, default=64
+        Most leaves that a tree may have.
+    depth : int, default=0
+        Most levels that a tree may have; 0 is no limit.
+    min_rows : int, default=3
+        Number of rows that each leaf must hold.
+    min_count : int, default=2
+        Number of rows that a feature needs to be used.
+    max_bins : int, default=255
+        Most bins of a numeric column.
+    penalty : float, default=1.0
+        Quadratic penalty on leaf values.
+    min_gain : float, default=0.0
+        Fall of the loss that a split must bring.
+    ridge : float, default=1.0
+        Quadratic penalty on linear weights.
+    shrinkage : float, default=0.6
+        Factor on every tree.
+    max_step : float, default=3.0
+        Bound of a leaf value under newton.
+    trim : float, default=0.1
+        Share of the gradient's sum that trees may ignore in their least important rows.
+    subsample : float, default=1.0
+        Share of the rows that is drawn in each round.
+    colsample : float, default=1.0
+        Share of the columns that is drawn for each tree.
+    node_colsample : float, default=1.0
+        Share of the columns that is drawn for each node.
+    line_search : bool, default=False
+        Whether every round is scaled to the best of several step lengths.
+    constraints : {"none", "observed", "bio", "biluo"}, default="none"
+        Which transitions are possible at all. "observed" allows those in the training data,
+        "bio" and "biluo" those that the scheme allows, "none" all. Constraints bind decoding;
+        training does not know them.
+    predictor : {"viterbi", "marginal"}, default="viterbi"
+        What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
+    patience : int, default=10
+        Number of rounds without a better held-out figure before training stops; 0 is never. The
+        best round is kept.
+    monitor : {"log_likelihood", "accuracy"}, default="log_likelihood"
+        Held-out figure that decides when to stop and which round is the best. Both figures are
+        those after the annotated previous labels.
+    dev_share : float, default=0.2
+        Share of the sequences that is held out where no held-out part is given. With 0 nothing
+        is held out.
+    threads : int, default=0
+        Number of threads, which never changes the result; 0 means all cores.
+    seed : int, default=0
+        Seed of all random draws.
+    warm_start : bool, default=False
+        Whether `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+    callback : callable or None, default=None
+        A function that is called with a RoundInfo after every round.
     """
 
+    # Many parameters: scikit-learn reads them from the signature.
+    # Long: a line for each parameter, and one that keeps it.
     def __init__(
         self,
         order: int = 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spacy_treecrf.engine.boosting import RoundInfo
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.models.perceptron import Perceptron, PerceptronRecipe
@@ -18,28 +18,51 @@ class PerceptronTagger(SequenceEstimator):
     X and y are those of `BoostedCRF`. Weights are of features and of label bigrams; each round
     goes once through the training data, labels every sequence by Viterbi and corrects mistakes.
 
-    method: "averaged" predicts with the mean of all weights on the way; "voted" lets weights of
-        several moments label the data, and counts their votes at each position.
-    order: 1, or 0 for independent positions.
-    rounds: passes over the data; None means 10.
-    voters: of method "voted", weights of each round that vote; evenly spaced, so that weights are
-        the likelier among them the longer they survived.
-    beam: follow only so many labels at each position; None: all.
-    min_count: rows that a feature needs to be used. max_bins: bins of a numeric column.
-    constraints: transitions that are possible at all: "none", "observed" (those in the training
-        data), "bio" or "biluo". Votes are not bound by them, only each voter is.
-    predictor: "viterbi" (best sequence) or "marginal" (best label at each position).
-    patience: with X_dev, y_dev: stop after so many rounds (0: never) without a better held-out
-        accuracy, and keep the best round.
-    seed: of the order of the sequences. threads: of prediction; 0 means all cores.
-    warm_start: `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
-    verbose: show a progress bar. callback: called with a RoundInfo after every round; its
-        log-likelihood is NaN, as none is maximised.
-
     Probabilities are those of a chain with these scores ("averaged"), or shares of votes ("voted"):
     they rank well and are not calibrated.
+
+    Parameters
+    ----------
+    method : {"averaged", "voted"}, default="averaged"
+        What predicts: the mean of all weights (averaged) or votes of several weights (voted).
+        "averaged" takes the weights at all moments of training. "voted" lets weights of several
+        moments label the data, and counts their votes at each position.
+    order : int, default=1
+        Number of previous labels that a label depends on. Order 0 means independent positions.
+    rounds : int or None, default=None
+        Number of passes over the data. None means 10.
+    voters : int, default=2
+        Number of weights of each round that vote, if method is voted. They are evenly spaced,
+        so that weights are the likelier among them the longer they survived.
+    beam : int or None, default=None
+        Number of labels that are followed at each position. None follows all labels.
+    min_count : int, default=1
+        Number of rows that a feature needs to be used.
+    max_bins : int, default=255
+        Most bins of a numeric column.
+    constraints : {"none", "observed", "bio", "biluo"}, default="none"
+        Which transitions are possible at all. "observed" allows those in the training data,
+        "bio" and "biluo" those that the scheme allows, "none" all. Votes are not bound by them,
+        only each voter is.
+    predictor : {"viterbi", "marginal"}, default="viterbi"
+        What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
+    patience : int, default=3
+        Number of rounds without a better held-out accuracy before training stops; 0 is never.
+        It counts where `fit` is given X_dev and y_dev; the best round is kept.
+    threads : int, default=0
+        Number of threads of prediction; 0 means all cores.
+    seed : int, default=0
+        Seed of the order of the sequences.
+    warm_start : bool, default=False
+        Whether `fit` goes on with a fitted or loaded model until it has `rounds` rounds.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+    callback : callable or None, default=None
+        A function that is called with a RoundInfo after every round; its log-likelihood is NaN,
+        as none is maximised.
     """
 
+    # Many parameters: scikit-learn reads them from the signature.
     def __init__(
         self,
         method: str = "averaged",
@@ -75,12 +98,12 @@ class PerceptronTagger(SequenceEstimator):
         self.callback = callback
 
     _model_type = Perceptron
+    _settings_type = PerceptronSettings
     model_: Perceptron
 
     def _recipe(self) -> PerceptronRecipe:
-        names = PerceptronSettings.names()
-        return PerceptronRecipe(PerceptronSettings(**{name: getattr(self, name) for name in names}))
+        return PerceptronRecipe(PerceptronSettings.of(self))
 
     @classmethod
     def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:
-        return {name: getattr(model.settings, name) for name in PerceptronSettings.names()}
+        return model.settings.to_dict()

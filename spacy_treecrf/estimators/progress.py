@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tqdm import tqdm
 
-from spacy_treecrf.engine.boosting import Callback, RoundInfo
+from spacy_treecrf.engine.boosting.rounds import Callback, RoundInfo
 
 
 class Progress:

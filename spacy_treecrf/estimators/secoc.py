@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.estimators.boosted_crf import BoostedCRF
 from spacy_treecrf.estimators.perceptron import PerceptronTagger
 from spacy_treecrf.models.model import SequenceModel
-from spacy_treecrf.models.perceptron_settings import PerceptronSettings
 from spacy_treecrf.models.secoc import SECOC, SECOCRecipe
-from spacy_treecrf.models.secoc_settings import Base, SECOCSettings
-
-NAMED: dict[str, Base] = {"boosted": Settings(), "perceptron": PerceptronSettings()}
+from spacy_treecrf.models.secoc_settings import BASES, SECOCSettings
 
 
 class SECOCCRF(SequenceEstimator):
@@ -23,34 +20,64 @@ class SECOCCRF(SequenceEstimator):
 
     X and y are those of `BoostedCRF`. The defaults learn all bits together.
 
-    bits: length of the code words; None takes 16 for each bit that the labels' numbers have, and
+    Parameters
+    ----------
+    bits : int or None, default=None
+        Length of the code words. None takes 16 for each bit that the labels' numbers have, and
         no more than there are labels.
-    history: columns before it that a column sees the predictions of, at the position and its
-        neighbours: 0 (i-SECOC), a number (c-SECOC), or "all".
-    base: what learns a bit: "boosted" or "perceptron", or an estimator with its own parameters, as
-        in `base=BoostedCRF(order=0, rounds=40)`. Its order is that of a bit: 0 is "iid" coding.
-        Joint training has no linear rounds; else its settings mean what they mean for labels.
-    code: "random"; "distant" (of 200 random codes the one whose closest words differ most);
-        "one_per_class"; "exhaustive" (all columns there are, up to 8 labels).
-    training: "joint" grows a tree for each bit in every round, by the gradient of the labels'
-        likelihood, so that no bit is learned for its own sake; "columns" learns each as a CRF of
-        two labels, as published. "auto" is joint where it can be: boosted bits, no history, decoded
-        jointly.
-    cascade: what a column with history sees of others in training: "cross_fitted" predictions, by
-        models that did not learn from the sequence; or "training", as published, which are too good
-        to be true.
-    decoding: "joint", a chain over labels with learned transitions; or the published "l1" (distance
-        of bit probabilities and code word), "hamming" and "likelihood", each position on its own.
-    folds: of cross-fitting, which also serves joint decoding of columns learned one by one. A
-        column is then the mean of so many models, each learned from all folds but one.
-    beam: labels at each position that training and prediction follow; None: all; "auto": all in
-        prediction, and 16 in training from 200 labels on.
-    constraints, predictor: as of `BoostedCRF`. threads: 0 means all cores; the result is the same.
-    seed: of the code and of all random draws.
-    warm_start: `fit` goes on with a fitted or loaded model.
-    verbose: show a progress bar. callback: called with a RoundInfo after every round, or column.
+    history : int or "all", default=0
+        Number of columns before it whose predictions a column sees. A column sees them at its
+        position and the neighbours. 0 is i-SECOC, a number c-SECOC, "all" takes every column
+        before it.
+    base : {"boosted", "perceptron"} or estimator, default="boosted"
+        What learns a bit. It is "boosted" or "perceptron", or an estimator with its own
+        parameters, as in `base=BoostedCRF(order=0, rounds=40)`. Its order is that of a bit: 0
+        is "iid" coding. Joint training has no linear rounds; else its settings mean what they
+        mean for labels.
+    code : {"random", "distant", "one_per_class", "exhaustive"}, default="random"
+        How code words are made. "distant" is of 200 random codes the one whose closest words
+        differ most, "exhaustive" has all columns there are, for up to 8 labels.
+    training : {"auto", "joint", "columns"}, default="auto"
+        Whether all bits are learned together, or each bit (a column of the code) as its own
+        CRF. "joint" grows a tree for each bit in every round, by the gradient of the labels'
+        likelihood, so that no bit is learned for its own sake. "columns" learns each as a CRF
+        of two labels, as published. "auto" is joint where it can be: boosted bits, no history,
+        decoded jointly.
+    cascade : {"cross_fitted", "training"}, default="cross_fitted"
+        Which predictions of other columns a column with history sees in training.
+        "cross_fitted" predictions are by models that did not learn from the sequence. Those of
+        "training", as published, are too good to be true.
+    decoding : {"joint", "l1", "hamming", "likelihood"}, default="joint"
+        How labels are found from the probabilities of bits. "joint" is a chain over labels with
+        learned transitions. The published "l1" (distance of bit probabilities and code word),
+        "hamming" and "likelihood" decide each position on its own.
+    folds : int, default=5
+        Number of folds of cross-fitting. Cross-fitting also serves joint decoding of columns
+        learned one by one. A column is then the mean of so many models, each learned from all
+        folds but one.
+    beam : int or "auto" or None, default="auto"
+        Number of labels that are followed at each position. None follows all labels. "auto"
+        follows all in prediction, and 16 in training from 200 labels on.
+    constraints : {"none", "observed", "bio", "biluo"}, default="none"
+        Which transitions are possible at all. "observed" allows those in the training data,
+        "bio" and "biluo" those that the scheme allows, "none" all.
+    predictor : {"viterbi", "marginal"}, default="viterbi"
+        What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
+    threads : int, default=0
+        Number of threads, which never changes the result; 0 means all cores.
+    seed : int, default=0
+        Seed of the code and of all random draws.
+    warm_start : bool, default=False
+        Whether `fit` goes on with a fitted or loaded model, as if it had never stopped. A model
+        that lacks bits keeps, also in its file, what it needs for that: a number for each row of
+        the training data and each bit, if bits are cross-fitted.
+    verbose : bool, default=False
+        Whether a progress bar is shown.
+    callback : callable or None, default=None
+        A function that is called with a RoundInfo after every round, or column.
     """
 
+    # Many parameters: scikit-learn reads them from the signature.
     def __init__(
         self,
         bits: int | None = None,
@@ -88,12 +115,13 @@ class SECOCCRF(SequenceEstimator):
         self.callback = callback
 
     _model_type = SECOC
+    _settings_type = SECOCSettings
     model_: SECOC
 
     def _recipe(self) -> SECOCRecipe:
         base: Any = self.base
-        if isinstance(base, str) and base in NAMED:
-            base = NAMED[base]
+        if isinstance(base, str) and base in BASES:
+            base = BASES[base]()
         elif isinstance(base, (BoostedCRF, PerceptronTagger)):
             base = base._recipe().settings
         else:
@@ -109,8 +137,5 @@ class SECOCCRF(SequenceEstimator):
     def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:
         settings = model.settings
         assert isinstance(settings, SECOCSettings)
-        base = settings.base
-        made = {name: getattr(base, name) for name in type(base).names()}
-        estimator = BoostedCRF(**made) if isinstance(base, Settings) else PerceptronTagger(**made)
-        own = {name: getattr(settings, name) for name in SECOCSettings.names()}
-        return {**own, "base": estimator}
+        learner = BoostedCRF if isinstance(settings.base, Settings) else PerceptronTagger
+        return {**settings.to_dict(), "base": learner(**settings.base.to_dict())}

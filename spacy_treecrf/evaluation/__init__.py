@@ -1,1 +1,4 @@
-"""How good labels are: accuracy, spans, likelihood, calibration, intervals and comparisons."""
+"""Figures of annotated data: scores, intervals, significance, calibration, pictures.
+
+The pipe imports its calibration, taggers and the command line import all; it knows no pipe.
+"""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Sums = npt.NDArray[np.float64]
-Statistic = Callable[[Sums], float]  # of the sums of the rows; nan where it has no value
+Statistic = Callable[[Sums], float]  # a function of the sums of rows; nan where it has no value
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure and where it may lie."""
+    """A figure, and the interval where it may lie."""
 
     value: float | None
     low: float | None
@@ -30,11 +30,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """B minus A on the same sequences, and how probable a difference as large is by chance."""
+    """The figures of A and B on the same sequences, their difference, and its p-value."""
 
     a: float
     b: float
-    interval: Interval  # of b - a
+    interval: Interval  # where b - a may lie
     p_value: float | None  # two-sided; None without resamples
 
 
@@ -46,9 +46,11 @@ def check_resampling(resamples: int, confidence: float) -> None:
 
 
 def resampled_sums(rows: npt.NDArray[np.float64], resamples: int, seed: int) -> Iterator[Sums]:
-    """Sums of rows (n_sequences, n_numbers), each time of n_sequences rows drawn with repetition.
+    """Sums of rows; each resample draws n_sequences rows with repetition.
 
     The same seed draws the same sequences, whatever the rows hold.
+
+    rows: What each sequence adds to the sums. shape: (n_sequences, n_numbers)
     """
     rng = np.random.default_rng(seed)
     n = len(rows)
@@ -68,8 +70,8 @@ def intervals(
 ) -> dict[str, Interval]:
     """Percentile intervals of several statistics on the same resamples.
 
-    rows: (n_sequences, n_numbers), what each sequence adds to the sums.
-    progress: wraps the iteration over resamples, e.g. by a progress bar.
+    rows: What each sequence adds to the sums. shape: (n_sequences, n_numbers)
+    progress: A function that wraps the iteration over resamples, such as a progress bar.
     """
     check_resampling(resamples, confidence)
     values = {name: float(statistic(rows.sum(axis=0))) for name, statistic in statistics.items()}
@@ -91,7 +93,7 @@ def paired_bootstrap(
     seed: int = 0,
     progress: Callable[[Iterator[Sums]], Iterator[Sums]] = iter,
 ) -> PairedDifference:
-    """Both systems on the same resamples (Koehn 2004), as rows that `statistic` takes the sums of.
+    """The paired bootstrap (Koehn 2004): a statistic of both systems on the same resamples.
 
     The p-value is twice the share of resamples in which the sign of the difference is not the
     one observed; one is added to the count, as a p-value of exactly 0 cannot be known.

@@ -18,17 +18,13 @@ from spacy_treecrf.evaluation.bootstrap import (
     intervals,
     paired_bootstrap,
 )
+from spacy_treecrf.evaluation.calibration import CalibrationBins, calibration_bins
 from spacy_treecrf.evaluation.judging import Judged
-from spacy_treecrf.evaluation.labels import Confusion, Label, confusion, token_share
+from spacy_treecrf.evaluation.labels import Confusion, confusion, token_share
 from spacy_treecrf.evaluation.significance import McNemar, mcnemar_on_tokens
-from spacy_treecrf.evaluation.spans import (
-    SpanScore,
-    are_span_labels,
-    sequence_spans,
-    span_scores,
-    to_bio,
-)
-from spacy_treecrf.pipeline.calibration import CalibrationBins, calibration_bins
+from spacy_treecrf.evaluation.spans import SpanScore, sequence_spans, span_scores
+from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.labels.schemes import are_span_labels, to_bio
 
 N_BINS = 15
 Progress = Callable[[Iterator[Sums]], Iterator[Sums]]
@@ -47,11 +43,11 @@ class Figures:
     sequences: int
     tokens: int
     annotated: int
-    figures: dict[str, Interval]  # by name; span figures only where labels are those of spans
+    figures: dict[str, Interval]  # by name; span figures only where labels mark spans
     per_type: dict[str, SpanScore]
     confusion: Confusion
     calibration: CalibrationBins
-    impossible: int  # sequences whose annotation constraints forbid: not in the likelihood
+    impossible: int  # sequences whose annotation is forbidden: not in the likelihood
     unseen: dict[str, int]  # gold labels that the model lacks: wrong, and not in the likelihood
 
     def to_json(self) -> dict[str, Any]:
@@ -132,13 +128,13 @@ class Comparison:
     tokens: int
     mcnemar: McNemar
     token_accuracy: PairedDifference
-    span_f1: PairedDifference | None  # None: the labels are not those of spans
+    span_f1: PairedDifference | None  # None: the labels do not mark spans
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def compare(
+def compare_judged(
     a: Judged,
     b: Judged,
     *,
@@ -170,7 +166,7 @@ def have_spans(judged: Judged) -> bool:
 
 
 def calibration_of(judged: Judged) -> CalibrationBins:
-    """Of the labels predicted at annotated positions."""
+    """The calibration of the labels predicted at annotated positions."""
     probabilities, correct = _answers(judged)
     return calibration_bins(probabilities, correct, n_bins=N_BINS)
 
@@ -183,7 +179,7 @@ def _answers(judged: Judged) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bo
 def _all_answers(
     judged: Judged,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Of all positions: probability, whether right, and whether it counts."""
+    """The probability of the label at each position, whether it is right, whether it counts."""
     p = np.concatenate([np.zeros(0), *judged.probabilities])
     pairs = [
         pair
@@ -241,7 +237,7 @@ def _f1(sums: Sums) -> float:
 
 
 def _calibration_error(sums: Sums) -> float:
-    """Guo et al. 2017, eq. 3; the counts of the bins cancel out."""
+    """The expected calibration error (Guo et al. 2017, eq. 3); counts of bins cancel out."""
     answers = sums[N_COUNTS + N_BINS]
     gaps = np.abs(sums[N_COUNTS : N_COUNTS + N_BINS])
     return float(gaps.sum() / answers) if answers else float("nan")
@@ -261,7 +257,7 @@ STATISTICS: dict[str, Callable[[Sums], float]] = {
 def _on_common_labels(
     a: Judged, b: Judged
 ) -> tuple[list[list[Label]], list[list[Label]], list[list[Label]]]:
-    """Gold, A's and B's labels; spans as BIO where the models have different schemes."""
+    """The gold labels, A's and B's; as BIO where the models have different schemes of spans."""
     lengths = [[len(labels) for labels in own.gold] for own in (a, b)]
     if lengths[0] != lengths[1]:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a model has learned, in words: sizes, features, transitions, paths of trees."""
+"""Inspection of learned models: sizes, features, transitions, paths of trees."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF, NUMERIC
+from spacy_treecrf.engine.trees.forest import Forest
+from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF, NUMERIC
 from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.future_features import FutureMEMM
 from spacy_treecrf.models.model import SequenceModel
@@ -19,10 +19,10 @@ START = "<start>"
 
 @dataclass(frozen=True)
 class FeatureUse:
-    """How much a feature (or a whole column) does in the trees."""
+    """How often a feature (or a whole column) is tested in the trees, and what that gained."""
 
     name: str
-    gain: float  # sum of what its splits gained
+    gain: float  # the sum over its splits
     splits: int
 
 
@@ -35,7 +35,7 @@ class Transition:
 
 @dataclass(frozen=True)
 class Weight:
-    """A linear weight."""
+    """A linear weight of a feature for a label."""
 
     feature: str
     label: str
@@ -43,18 +43,18 @@ class Weight:
 
 
 @dataclass(frozen=True)
-class Path:
-    """From the root of a tree to a leaf: all tests together add `value` to the label's score."""
+class TreePath:
+    """A way from the root of a tree to a leaf, whose tests together add `value` to a score."""
 
     label: str
-    round: int  # from 1
+    round: int  # counted from 1
     tests: list[str]
     value: float
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a model of any kind can tell."""
+    """The facts that a model of any kind has."""
 
     kind: str
     labels: list[str]
@@ -63,8 +63,8 @@ class Summary:
     columns: int
     numeric_columns: int
     settings: dict[str, Any]
-    changed_settings: dict[str, Any]  # those that are not the defaults
-    detectors: list[str]  # in words, of a MEMM with future features
+    changed_settings: dict[str, Any]  # settings that differ from the defaults
+    detectors: list[str]  # sentences, for a MEMM with future features
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -72,7 +72,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Inspection(Summary):
-    """Of a boosted CRF."""
+    """The facts that a boosted CRF has, and what it has learned."""
 
     trees: int
     leaves: int
@@ -83,11 +83,14 @@ class Inspection(Summary):
     likely_transitions: list[Transition]
     unlikely_transitions: list[Transition]
     forbidden_transitions: int
-    paths: list[Path]
+    paths: list[TreePath]
 
 
-def inspect_model(model: SequenceModel, top: int = 10) -> Summary:
-    """top: length of the lists."""
+def inspection_of(model: SequenceModel, top: int = 10) -> Summary:
+    """The inspection of a boosted CRF, or the summary of another model.
+
+    top: The length of the lists.
+    """
     return inspect_crf(model, top) if isinstance(model, CRF) else summary(model, top)
 
 
@@ -108,7 +111,10 @@ def summary(model: SequenceModel, top: int = 10) -> Summary:
 
 
 def inspect_crf(crf: CRF, top: int = 10) -> Inspection:
-    """top: length of the lists."""
+    """The inspection of a boosted CRF.
+
+    top: The length of the lists.
+    """
     forest = crf.potentials.forest
     linear = crf.potentials.linear
     transitions, forbidden = _transitions(crf)
@@ -128,7 +134,7 @@ def inspect_crf(crf: CRF, top: int = 10) -> Inspection:
 
 
 def _feature_use(crf: CRF) -> list[FeatureUse]:
-    """Indicators and numeric columns; tests of previous labels by their distance."""
+    """The use of indicators and numeric columns, and of previous labels by their distance."""
     names = _test_names(crf)
     return _summed(crf.potentials.forest, [name for name, _ in names])
 
@@ -139,7 +145,7 @@ def _column_use(crf: CRF) -> list[FeatureUse]:
 
 
 def _test_names(crf: CRF) -> list[tuple[str, str]]:
-    """Feature and column of every inner node, in the order of nodes."""
+    """The feature and the column of every inner node, in the order of nodes."""
     forest, columns = crf.potentials.forest, crf.columns
     found = []
     inner = forest.kind != LEAF
@@ -181,7 +187,7 @@ def _weights(crf: CRF, top: int) -> list[Weight]:
 
 
 def _transitions(crf: CRF) -> tuple[list[Transition], int]:
-    """All transitions that are possible, falling by weight; and how many are not."""
+    """All possible transitions, by falling weight; and how many are not possible."""
     start, trans, _ = crf.masks
     allowed = np.isfinite(np.concatenate([trans, start[None, :]]))
     edges = crf.potentials.edges
@@ -194,11 +200,11 @@ def _transitions(crf: CRF) -> tuple[list[Transition], int]:
     return found, int((~allowed).sum())
 
 
-def _paths(crf: CRF, top: int) -> list[Path]:
-    """Those to the leaves of largest values, one of a tree at most."""
+def _paths(crf: CRF, top: int) -> list[TreePath]:
+    """The paths to the leaves of largest values, at most one for each tree."""
     forest = crf.potentials.forest
     leaf_values = np.where(forest.kind == LEAF, np.abs(forest.value), -1.0)
-    found: list[Path] = []
+    found: list[TreePath] = []
     tree_of = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_first))
     used: set[int] = set()
     parents = _parents(forest)
@@ -210,7 +216,7 @@ def _paths(crf: CRF, top: int) -> list[Path]:
             continue
         used.add(tree)
         found.append(
-            Path(
+            TreePath(
                 crf.labels[int(forest.tree_class[tree])],
                 int(forest.tree_round[tree]) + 1,
                 _tests(crf, node, parents),
@@ -221,7 +227,7 @@ def _paths(crf: CRF, top: int) -> list[Path]:
 
 
 def _parents(forest: Forest) -> npt.NDArray[np.int64]:
-    """The parent of each node, as an index of nodes; -1 of roots."""
+    """The parent of each node, as an index of nodes; -1 for roots."""
     inner = np.flatnonzero(forest.kind != LEAF)
     first = np.repeat(forest.tree_first[:-1], np.diff(forest.tree_first))[inner]
     parents = np.full(len(forest.kind), -1, np.int64)
@@ -231,7 +237,7 @@ def _parents(forest: Forest) -> npt.NDArray[np.int64]:
 
 
 def _tests(crf: CRF, node: int, parents: npt.NDArray[np.int64]) -> list[str]:
-    """From the root on; the left child is where a test does not hold."""
+    """The tests from the root to a node; the left child is where a test does not hold."""
     forest = crf.potentials.forest
     tests: list[str] = []
     while (parent := int(parents[node])) >= 0:

@@ -1,23 +1,20 @@
-"""What a model says of annotated data: its labels, how sure it is, and how probable the gold."""
+"""Judging of a model by annotated data: its labels, their probabilities, P(annotation)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting import predict_marginals
-from spacy_treecrf.engine.chain import log_probability_of
-from spacy_treecrf.engine.residuals import allowed_labels
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.evaluation.labels import Label
-from spacy_treecrf.evaluation.taggers import Chunk, Tagger
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.evaluation.tagger import Chunk, Tagger
+from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.models.predictor import ScoredSequences
 
 
 @dataclass
@@ -36,53 +33,46 @@ class Judged:
 
 
 def judge(tagger: Tagger, chunks: Iterable[Chunk]) -> Judged:
-    """Label all chunks, which must be annotated."""
+    """Label all chunks, which must be annotated, and keep what figures need."""
     judged = Judged()
-    for chunk in chunks:
-        _add(judged, tagger, chunk)
+    with Workers(tagger.threads) as workers:
+        for chunk in chunks:
+            _add(judged, tagger, chunk, tagger.apply(chunk, workers))
     return judged
 
 
-def positions(chunk: Chunk, tagger: Tagger, labels: list[str]) -> npt.NDArray[np.float64]:
-    """P(label) of the label given for each position; nan of labels that the model lacks."""
-    return _chosen(_marginals(chunk, tagger), labels, tagger)
+def chosen_probabilities(
+    scored: ScoredSequences, names: list[str], labels: list[str]
+) -> npt.NDArray[np.float64]:
+    """P(label) of the label given for each position; nan of labels that the model lacks.
+
+    names: the model's labels by id.
+    """
+    ids = label_ids(names, labels)
+    if not len(ids):
+        return np.zeros(0)
+    chosen = scored.marginals()[np.arange(len(ids)), np.maximum(ids, 0)]
+    return np.where(ids == UNKNOWN_LABEL, np.nan, chosen)
 
 
-def _add(judged: Judged, tagger: Tagger, chunk: Chunk) -> None:
-    model = tagger.model
+def label_ids(names: list[str], labels: Sequence[Label]) -> npt.NDArray[np.int32]:
+    """Ids of labels; UNKNOWN_LABEL for what is not annotated, and for labels the model lacks."""
+    ids: dict[Label, int] = {name: i for i, name in enumerate(names)}
+    return np.array([ids.get(label, UNKNOWN_LABEL) for label in labels], np.int32)
+
+
+def _add(judged: Judged, tagger: Tagger, chunk: Chunk, scored: ScoredSequences) -> None:
     assert chunk.gold is not None
-    ids_of = {label: i for i, label in enumerate(model.labels)}
-    ids = np.array([ids_of.get(str(label), UNKNOWN_LABEL) for label in chunk.gold], np.int32)
-    ids[[label is None for label in chunk.gold]] = UNKNOWN_LABEL
-    judged.unseen.update(label for label in chunk.gold if label is not None and label not in ids_of)
-    with Workers(tagger.threads) as workers:
-        predictor = Predictor(model, workers)
-        scores = predictor.scores(chunk.data)
-        nodes = predict_marginals(scores, chunk.data, model.chain, workers)
-    allowed = allowed_labels(ids, len(model.labels))
-    judged.log_likelihood += log_probability_of(
-        scores, chunk.data.offsets, model.chain, allowed
-    ).tolist()
-    labels = tagger.label(chunk)
-    chosen = _chosen(nodes, labels, tagger)
+    names = tagger.model.labels
+    ids = label_ids(names, chunk.gold)
+    lacking = (label for label in chunk.gold if label is not None and label not in names)
+    judged.unseen.update(lacking)
+    judged.log_likelihood += scored.log_probability_of(ids).tolist()
+    labels = tagger.label(chunk, scored)
+    chosen = chosen_probabilities(scored, names, labels)
     known = ids != UNKNOWN_LABEL
     for a, b in pairwise(chunk.data.offsets.tolist()):
         judged.gold.append(chunk.gold[a:b])
         judged.predicted.append(list(labels[a:b]))
         judged.probabilities.append(chosen[a:b])
         judged.known.append(int(known[a:b].sum()))
-
-
-def _marginals(chunk: Chunk, tagger: Tagger) -> npt.NDArray[np.float64]:
-    with Workers(tagger.threads) as workers:
-        return Predictor(tagger.model, workers).marginals(chunk.data)
-
-
-def _chosen(
-    nodes: npt.NDArray[np.float64], labels: list[str], tagger: Tagger
-) -> npt.NDArray[np.float64]:
-    ids_of = {label: i for i, label in enumerate(tagger.model.labels)}
-    ids = np.array([ids_of.get(label, -1) for label in labels], np.int64)
-    if not len(ids):
-        return np.zeros(0)
-    return np.where(ids >= 0, nodes[np.arange(len(ids)), ids], np.nan)

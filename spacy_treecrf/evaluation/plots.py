@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spacy_treecrf.columnar.model import History
-from spacy_treecrf.pipeline.calibration import CalibrationBins
+from spacy_treecrf.columnar.model import TrainingCurve
+from spacy_treecrf.evaluation.calibration import CalibrationBins
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Lines by name, each a list of (x, y)."""
+class PlottedCurve:
+    """Lines by name, each a list of points (x, y)."""
 
     x_name: str
     y_name: str
     lines: dict[str, list[tuple[float, float]]]
-    kept: float | None  # where the model stands
+    kept: float | None  # x of the model that was kept
 
 
 def require_matplotlib() -> Any:
@@ -31,23 +32,23 @@ def require_matplotlib() -> Any:
         ) from error
 
 
-def curve_of_history(history: History, rounds: int) -> Curve | None:
-    """The curve that `spacy-treecrf train` recorded."""
-    n = len(history.log_likelihood)
+def curve_of_training(training: TrainingCurve, rounds: int) -> PlottedCurve | None:
+    """The curve that `spacy-treecrf train` has recorded; None if it has no round."""
+    n = len(training.log_likelihood)
     curves = {
-        "training": history.log_likelihood,
-        "held-out": history.held_out_log_likelihood,
+        "training": training.log_likelihood,
+        "held-out": training.held_out_log_likelihood,
     }
     lines = {
         name: [(float(n - len(values) + i + 1), value) for i, value in enumerate(values)]
         for name, values in curves.items()
         if values
     }
-    return Curve("round", "log-likelihood per token", lines, rounds) if lines else None
+    return PlottedCurve("round", "log-likelihood per token", lines, rounds) if lines else None
 
 
-def curve_of_log(path: Path, pipe: str) -> Curve:
-    """The loss of a pipe and the score, as spacy.ConsoleLogger.v3 writes them, a line a step."""
+def curve_of_log(path: Path, pipe: str) -> PlottedCurve:
+    """The loss of a pipe and the score, from the log that spacy.ConsoleLogger.v3 writes."""
     loss: list[tuple[float, float]] = []
     score: list[tuple[float, float]] = []
     try:
@@ -68,23 +69,28 @@ def curve_of_log(path: Path, pipe: str) -> Curve:
     if not loss:
         raise ValueError(f"treecrf: the log {path} is empty")
     best = max(score, key=lambda point: point[1])[0]
-    return Curve("step", "loss and score", {"loss": loss, "score": score}, best)
+    return PlottedCurve("step", "loss and score", {"loss": loss, "score": score}, best)
 
 
-def draw(path: Path, curve: Curve | None, calibration: CalibrationBins | None) -> None:
-    """One picture with a part for each of the two that is there."""
+def draw(format: str, curve: PlottedCurve | None, calibration: CalibrationBins | None) -> bytes:
+    """A picture with the curve, the calibration or both side by side.
+
+    format: "png", "svg" or "pdf".
+    """
     parts = [part for part in (curve, calibration) if part is not None]
     figure = require_matplotlib().Figure(figsize=(5.5 * len(parts), 4.2), layout="constrained")
     axes = figure.subplots(1, len(parts), squeeze=False)[0]
     for own, part in zip(axes, parts, strict=True):
-        if isinstance(part, Curve):
+        if isinstance(part, PlottedCurve):
             _draw_curve(own, part)
         else:
             _draw_calibration(own, part)
-    figure.savefig(path, dpi=150)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format=format)
+    return picture.getvalue()
 
 
-def _draw_curve(axes: Any, curve: Curve) -> None:
+def _draw_curve(axes: Any, curve: PlottedCurve) -> None:
     for name, points in curve.lines.items():
         axes.plot(*zip(*points, strict=True), label=name, marker="." if len(points) < 30 else None)
     if curve.kept is not None:

@@ -1,4 +1,4 @@
-"""McNemar's test: do two systems differ, judged by the items that only one of them gets right."""
+"""McNemar's test of whether two systems differ, by the items that only one of them gets right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class McNemar:
 
 
 def mcnemar(only_a: int, only_b: int) -> McNemar:
-    """The test from the two counts of disagreement."""
+    """McNemar's test from the two counts of disagreement."""
     if only_a < 0 or only_b < 0:
         raise ValueError(f"treecrf: counts {only_a} and {only_b}; counts are 0 or more")
     n = only_a + only_b
@@ -35,7 +35,7 @@ def mcnemar(only_a: int, only_b: int) -> McNemar:
 def mcnemar_on_tokens(
     gold: Sequence[LabelSequence], a: Sequence[LabelSequence], b: Sequence[LabelSequence]
 ) -> McNemar:
-    """The test on annotated positions."""
+    """McNemar's test on the annotated positions."""
     check_aligned(gold, a)
     check_aligned(gold, b)
     only_a = only_b = 0
@@ -48,7 +48,7 @@ def mcnemar_on_tokens(
 
 
 def _exact(fewer: int, n: int) -> float:
-    """P(a fair coin falls as unevenly in n throws), both sides."""
+    """P(a fair coin falls as unevenly in n throws), on both sides."""
     log_half = n * math.log(0.5)
     tail = math.fsum(
         math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + log_half)

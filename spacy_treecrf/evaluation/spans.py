@@ -1,78 +1,19 @@
-"""Spans in labels of any common scheme (IOB1, BIO, BIOES, BILUO), read as conlleval reads them.
-
-The rules are those of conlleval.pl (Tjong Kim Sang & Buchholz 2000): a span begins at B, S and
-wherever the type changes, and ends at E, S and before whatever does not go on with it. L and U of
-BILUO are E and S.
-"""
+"""Precision, recall and F1 of spans, by type and of all types, as conlleval counts them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spacy_treecrf.evaluation.labels import Label, LabelSequence, check_aligned
-
-OUTSIDE = "O"
-Span = tuple[int, int, str]  # first position, past the last position, type
-
-_LETTERS = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
-# Labels without types, as for the noun phrases of a text; other letters may be anything.
-_UNTYPED = frozenset("BIESLU")
-
-
-def split_label(label: Label) -> tuple[str, str]:
-    """A label as a letter out of B, I, E, S, O and a type; None counts as outside."""
-    if label is None:
-        return OUTSIDE, ""
-    letter, dash, name = label.partition("-")
-    if letter in _LETTERS and (name or not dash):
-        return _LETTERS[letter], name
-    return OUTSIDE, ""
-
-
-def are_span_labels(labels: Iterable[Label]) -> bool:
-    """Whether all of these labels belong to spans: O, and B-X, I-X, ... or B and I alone.
-
-    One label of another kind, e.g. a part of speech, says that these are no spans.
-    """
-    found = {label for label in labels if label not in (None, OUTSIDE)}
-    if not found:
-        return False
-    typed = [label is not None and "-" in label for label in found]
-    if any(typed):
-        return all(typed) and all(split_label(label)[0] != OUTSIDE for label in found)
-    return "B" in found and found <= _UNTYPED
-
-
-def spans_of(labels: LabelSequence) -> list[Span]:
-    """The spans of one sequence, in order."""
-    spans: list[Span] = []
-    start = 0
-    before, before_type = OUTSIDE, ""
-    for i, label in enumerate([*labels, OUTSIDE]):
-        letter, name = split_label(label)
-        goes_on = before in ("B", "I") and letter in ("I", "E") and name == before_type
-        if before != OUTSIDE and not goes_on:
-            spans.append((start, i, before_type))
-        if letter != OUTSIDE and not goes_on:
-            start = i
-        before, before_type = letter, name
-    return spans
-
-
-def to_bio(labels: LabelSequence) -> list[Label]:
-    """The same spans in BIO, and None where it was, so that schemes can be compared."""
-    bio: list[Label] = [None if label is None else OUTSIDE for label in labels]
-    for start, end, name in spans_of(labels):
-        suffix = f"-{name}" if name else ""
-        bio[start:end] = [f"B{suffix}", *[f"I{suffix}"] * (end - start - 1)]
-    return bio
+from spacy_treecrf.evaluation.labels import LabelSequence, check_aligned
+from spacy_treecrf.labels.biluo import TokenSpan
+from spacy_treecrf.labels.schemes import conll_spans
 
 
 @dataclass(frozen=True)
 class SpanScore:
-    """Counts of spans: in both, in the prediction, in the gold annotation."""
+    """Counts of spans: those in both, in the prediction, and in the gold annotation."""
 
     right: int
     predicted: int
@@ -92,12 +33,14 @@ class SpanScore:
         return 2 * self.right / both if both else 0.0
 
 
-def sequence_spans(gold: LabelSequence, predicted: LabelSequence) -> tuple[list[Span], list[Span]]:
-    """Gold and predicted spans of one sequence, the latter without those on unannotated parts."""
-    found = spans_of(predicted)
+def sequence_spans(
+    gold: LabelSequence, predicted: LabelSequence
+) -> tuple[list[TokenSpan], list[TokenSpan]]:
+    """Gold and predicted spans of a sequence, the latter only where it is annotated."""
+    found = conll_spans(predicted)
     if None in gold:
         found = [span for span in found if None not in gold[span[0] : span[1]]]
-    return spans_of(gold), found
+    return conll_spans(gold), found
 
 
 def span_scores(
@@ -120,7 +63,7 @@ def span_scores(
 
 
 def total_score(scores: dict[str, SpanScore]) -> SpanScore:
-    """All types together (micro average), as conlleval's first line."""
+    """The score of all types together (micro average), as conlleval's first line has it."""
     values = scores.values()
     return SpanScore(
         sum(score.right for score in values),

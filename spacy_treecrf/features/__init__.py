@@ -1,1 +1,4 @@
-"""Features of spaCy docs as arrays: what the engine learns from, and what it names them."""
+"""Columns from spaCy's docs: words, affixes, clusters, vectors, gazetteers, characters.
+
+The pipe may import it; it imports the encoding of the engine, storage and its own kernels.
+"""

@@ -1,4 +1,4 @@
-"""Docs of one batch as one run of tokens, cut into sequences."""
+"""The docs of one batch as one run of tokens, cut into sequences."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LOWER, NORM, ORTH = ATTR_IDS["LOWER"], ATTR_IDS["NORM"], ATTR_IDS["ORTH"]
 class Batch:
     """The tokens of docs, one behind the other, and their attributes as arrays.
 
-    docs: Of one vocab.
+    docs: Docs that share a vocab.
     offsets: Sequence s is tokens offsets[s]:offsets[s+1]; docs begin and end with a sequence.
-    attrs: spaCy's ids of the attributes that `array` can be asked for.
+    attrs: The ids, as spaCy has them, of the attributes that `array` can be asked for.
     training: Whether the docs are training data, whose annotation gazetteers were learned from.
     """
 
@@ -37,7 +37,7 @@ class Batch:
         np.cumsum([len(doc) for doc in docs], out=self.doc_offsets[1:])
         self.n_tokens = int(self.doc_offsets[-1])
         self.offsets = _checked_offsets(offsets, self.n_tokens)
-        self.memo: dict[Any, Any] = {}  # what several sources need, worked out once
+        self.memo: dict[Any, Any] = {}  # results that several sources share
         if docs and any(doc.vocab is not docs[0].vocab for doc in docs):
             raise ValueError(
                 "treecrf: the docs of a batch have different vocabs; make them with one pipeline"
@@ -49,27 +49,27 @@ class Batch:
         return self.docs[0].vocab
 
     def array(self, attr: int) -> npt.NDArray[np.uint64]:
-        """An attribute of every token. shape: (n_tokens,)"""
+        """The values of an attribute for all tokens. shape: (n_tokens,)"""
         return self._arrays[attr]
 
     def strings(self, keys: npt.NDArray[np.uint64]) -> list[str]:
-        """The strings of hashes."""
+        """The strings that belong to hashes."""
         strings = self.vocab.strings
         return [strings[key] for key in keys.tolist()]
 
     def doc_of_sequence(self) -> npt.NDArray[np.int64]:
-        """Index of the doc that each sequence is in."""
+        """The index of the doc that holds each sequence. shape: (n_sequences,)"""
         return np.searchsorted(self.doc_offsets, self.offsets[:-1], side="right") - 1
 
     def sequence_ends(self) -> npt.NDArray[np.int64]:
-        """Where the sequence of each token ends. shape: (n_tokens,)"""
+        """The place where the sequence of each token ends. shape: (n_tokens,)"""
         return np.repeat(self.offsets[1:], np.diff(self.offsets))
 
 
 def _arrays(docs: Sequence[Doc], attrs: list[int | str]) -> dict[Any, npt.NDArray[np.uint64]]:
     if not docs or not attrs:
         return {attr: np.empty(0, np.uint64) for attr in attrs}
-    # one C call for each doc; a single attribute comes back as a vector
+    # One C call for each doc; a single attribute comes back as a vector.
     table = np.concatenate([doc.to_array(attrs) for doc in docs]).reshape(-1, len(attrs))
     return {attr: np.ascontiguousarray(table[:, i]) for i, attr in enumerate(attrs)}
 

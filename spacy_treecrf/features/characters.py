@@ -122,7 +122,7 @@ class GroupSource(Source):
 
 
 class NgramSource(Source):
-    """The n characters from a token on; absent where the sequence ends before."""
+    """The n characters from a token on; absent where the sequence ends before the last of them."""
 
     attrs = (ORTH,)
 
@@ -140,7 +140,7 @@ class NgramSource(Source):
         keys = np.zeros(batch.n_tokens, np.uint64)
         whole = self._whole(batch)
         for i in range(self.n):
-            # scramble, then add: the order of the characters matters
+            # Scramble, then add, so that the order of the characters matters.
             keys ^= keys >> np.uint64(29)
             keys *= _MIX
             keys[: max(len(orth) - i, 0)] += orth[i:]
@@ -157,12 +157,12 @@ class NgramSource(Source):
         return Reading({self.column: texts})
 
     def _whole(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        """Whether the n characters are all in the token's sequence."""
+        """Whether all n characters from a token on are in its sequence. shape: (n_tokens,)"""
         return np.arange(batch.n_tokens) + self.n <= batch.sequence_ends()
 
 
 def class_of(text: str) -> str:
-    """The class of a character (of a longer token, that of its first)."""
+    """The class of a character; the class of the first one for a longer token."""
     kind = CLASSES.get(unicodedata.category(text[0])[0], "other") if text else "other"
     if kind == "letter":
         base = unicodedata.normalize("NFD", text[0].lower())[0]

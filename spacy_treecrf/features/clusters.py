@@ -16,16 +16,16 @@ from spacy.strings import get_string_id
 from spacy.util import load_language_data, registry
 from spacy.vocab import Vocab
 
-from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.features.source import Texts, Window
+from spacy_treecrf.storage.state_reader import StateReader
 
 TABLE = "lexeme_cluster"
 
 
 class Clusters:
-    """Prefixes of the bit paths of words; of a word that has none, that of its lower-case form.
+    """Prefixes of the bit paths of words; a word without a path has that of its lower-case form.
 
-    lengths: of the prefixes, 0 for the whole path.
+    lengths: The lengths of the prefixes, 0 for the whole path.
     """
 
     def __init__(self, lengths: Sequence[int], window: Window) -> None:
@@ -52,7 +52,7 @@ class Clusters:
         }
 
     def _find(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
-        """The paths of words; 0 for none."""
+        """The paths of words; 0 for a word without one."""
         if self.words is None:
             raise ValueError(
                 "treecrf: the cluster table is not loaded; initialize the pipeline, or load a "
@@ -67,12 +67,12 @@ class Clusters:
         words = self.words if self.words is not None else np.empty(0, np.uint64)
         return {"loaded": self.words is not None, "words": words, "paths": self.paths}
 
-    def from_state(self, fields: Fields) -> None:
-        loaded = fields.boolean("loaded")
-        words = fields.array("words", np.uint64, (None,))
-        paths = fields.array("paths", np.uint32, (len(words),), low=1)
+    def from_state(self, reader: StateReader) -> None:
+        loaded = reader.boolean("loaded")
+        words = reader.array("words", np.uint64, (None,))
+        paths = reader.array("paths", np.uint32, (len(words),), low=1)
         if (words[1:] <= words[:-1]).any():
-            fields.fail("words", "rising values", "others")
+            reader.fail("words", "rising values", "others")
         self.words, self.paths = (words if loaded else None), paths
 
 
@@ -82,7 +82,7 @@ def _load(vocab: Vocab) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]
         table = dict(vocab.lookups.get_table(TABLE))
     else:
         language = vocab.lang or ""
-        # not load_lookups: its Table of a million words takes longer than reading the file
+        # Not by load_lookups: its Table of a million words takes longer than reading the file.
         paths = registry.lookups.get(language) if language in registry.lookups else {}
         if TABLE not in paths:
             raise ValueError(

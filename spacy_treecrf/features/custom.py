@@ -1,4 +1,4 @@
-"""Values that the user brings: extension attributes of tokens, and a function of the doc."""
+"""Values that users bring: extension attributes of tokens, and a function of the doc."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 
 class CustomSource(Source):
-    """Values of any kind under a prefix; what kinds there are is found as they are read.
+    """Values of any kind under a prefix; the kinds are found as the values are read.
 
     A str is a category, True a flag (False is absent), a number a numeric column, a vector a
     numeric column for each dimension. None and NaN are missing.
@@ -37,7 +37,7 @@ class CustomSource(Source):
         return self.window if column.startswith(self.prefix) else None
 
     def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
-        """Of all tokens: `positions` has every one."""
+        """The values of all tokens: this source has no keys, so `positions` holds every token."""
         collected = _Collected(batch.n_tokens)
         i = 0
         for d, doc in enumerate(batch.docs):
@@ -149,7 +149,10 @@ class _Collected:
         column = self.numbers.get(key)
         if column is None:
             column = self.numbers[key] = np.full(self.n_tokens, np.nan)
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError as error:  # an int beyond the range of a double
+            raise _bad(key, value) from error
         if math.isinf(number):
             raise _bad(key, value)
         if math.isnan(number):
@@ -164,7 +167,10 @@ class _Collected:
 
 
 def _bad(key: Any, value: Any) -> ValueError:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # Python writes no int of more than 4,300 digits
+        shown = f"<{type(value).__name__}>"
     shown = shown if len(shown) < 60 else shown[:60] + "..."
     where = f" of {key!r}" if key else ""
     return ValueError(f"treecrf: a token has the value {shown}{where} as a feature; {VALUES}")

@@ -1,4 +1,4 @@
-"""What the rest of the document says about a word."""
+"""Columns from the rest of the document: how and where a word occurs elsewhere in it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.source import Reading, Source, Window
 from spacy_treecrf.features.words import WordTable, grown
 
-CASES = ("", "lower", "title", "upper", "mixed")  # by the numbers of engine.repeats
+CASES = ("", "lower", "title", "upper", "mixed")  # by the numbers of kernels.repeats
 MOST_REPEATS = 3
-RUN_EDGE = 1  # engine.capital_runs.EDGE; importing it here would load numba
+RUN_EDGE = 1  # kernels.capital_runs.EDGE; importing it here would load numba
 KINDS = ("case", "repeated", "neighbours", "heading", "runs", "opening")
-MANY_WORDS = 2**18
-# columns by the rows of engine.repeats.document_keys, then by those of engine.capital_runs.run_keys
+MANY_WORDS = 2**16
+# In the order of the rows of kernels.repeats.document_keys, then of kernels.capital_runs.run_keys.
 REPEATS = ("case", "repeated", "before", "after", "heading")
 RUNS = ("run_first", "run_last", "run_before", "run_after", "run_place")
 COLUMNS = (*REPEATS, *RUNS, "opening")
 COLUMNS_OF = {"neighbours": ("before", "after"), "runs": RUNS}
 WORDS = ("before", "after", "run_first", "run_last", "run_before", "run_after", "opening")
-# the same all over a sequence or document: no window
+# Columns that are the same all over a sequence or document have no window.
 EVERYWHERE = ("heading", "opening")
 
 
 class DocumentWords:
-    """Finds the keys of all columns for a batch, once for all sources that want them."""
+    """The keys of all document columns of a batch, found once for all sources that want them."""
 
     def __init__(self) -> None:
-        self._forget()
+        self._begin()
 
-    def _forget(self) -> None:
+    def forget(self, most: int) -> None:
+        """Begin anew if more than `most` words are known."""
+        if len(self._words) > most:
+            self._begin()
+
+    def _begin(self) -> None:
         self._words = WordTable(2, np.int32)  # columns: id of the lower-case form, case
         self._lower: dict[str, int] = {}
         self._counts = np.empty((0, len(CASES)), np.int32)
@@ -38,18 +43,17 @@ class DocumentWords:
         self._best_run = np.empty((0, 2), np.int64)
 
     def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        """shape: (len(COLUMNS), n_tokens)"""
+        """The key of every token in every column; 0 is nothing. shape: (len(COLUMNS), n_tokens)"""
         if self not in batch.memo:
             batch.memo[self] = self._find(batch)
         keys: npt.NDArray[np.uint64] = batch.memo[self]
         return keys
 
     def _find(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        from spacy_treecrf.engine.capital_runs import run_keys
-        from spacy_treecrf.engine.repeats import HEADING, NOWHERE, document_keys
+        from spacy_treecrf.features.kernels.capital_runs import run_keys
+        from spacy_treecrf.features.kernels.repeats import HEADING, NOWHERE, Tokens, document_keys
 
-        if len(self._lower) > MANY_WORDS:
-            self._forget()
+        self.forget(MANY_WORDS)
         orth = batch.array(ORTH)
         words = self._words.rows(orth, lambda new: self._describe(batch.strings(new)))
         if len(self._lower) > len(self._counts):
@@ -60,27 +64,9 @@ class DocumentWords:
             self._first[:] = NOWHERE
             self._best_run[:] = NOWHERE
         keys = np.empty((len(COLUMNS), batch.n_tokens), np.uint64)
-        document_keys(
-            orth,
-            words,
-            self._words.table,
-            batch.offsets,
-            batch.doc_offsets,
-            self._counts,
-            self._first,
-            MOST_REPEATS,
-            keys[: len(REPEATS)],
-        )
-        run_keys(
-            orth,
-            words,
-            self._words.table,
-            batch.offsets,
-            batch.doc_offsets,
-            keys[HEADING],
-            self._best_run,
-            keys[len(REPEATS) : -1],
-        )
+        tokens = Tokens(orth, words, self._words.table, batch.offsets, batch.doc_offsets)
+        document_keys(tokens, self._counts, self._first, MOST_REPEATS, keys[: len(REPEATS)])
+        run_keys(tokens, keys[HEADING], self._best_run, keys[len(REPEATS) : -1])
         lengths = np.diff(batch.doc_offsets)
         keys[-1] = np.repeat(orth[batch.doc_offsets[:-1][lengths > 0]], lengths[lengths > 0])
         return keys
@@ -92,7 +78,7 @@ class DocumentWords:
 
 
 class DocumentColumn(Source):
-    """One of the columns; key 0 is nothing."""
+    """A source of one document column; key 0 is nothing."""
 
     attrs = (ORTH,)
 
@@ -120,6 +106,9 @@ class DocumentColumn(Source):
             texts = [self._text(key) for key in keys.tolist()]
         return Reading({self.column: [text or None for text in texts]})
 
+    def forget(self, most: int) -> None:
+        self.words.forget(most)
+
     def _text(self, key: int) -> str:
         if self.kind == "case":
             return "+".join(name for c, name in enumerate(CASES) if key >> c & 1)
@@ -141,11 +130,11 @@ def document_sources(kinds: list[str], window: Window) -> list[Source]:
 
 
 def case_of(text: str) -> int:
-    """Index of CASES."""
+    """The case of a word, as an index of CASES."""
     if text.islower():
         return 1
     if text.isupper():
-        # a single capital is how title case of one letter looks as well
+        # A single capital is also how a word of one letter looks in title case.
         return 3 if sum(map(str.isalpha, text)) > 1 else 2
     if text.istitle():
         return 2

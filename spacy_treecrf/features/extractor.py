@@ -14,29 +14,31 @@ import numpy.typing as npt
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_treecrf.engine.binning import MAX_BINS
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.engine.encoding.binning import MAX_BINS
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.features.batch import Batch
 from spacy_treecrf.features.layout import SourceTable, tables_of
 from spacy_treecrf.features.source import Entities, Source
+from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:
-    from spacy_treecrf.engine.keys import KeyTable
+    from spacy_treecrf.features.kernels.key_table import KeyTable
 
-Encoded = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
+EncodedRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
-MAX_CACHED_ROWS = 2**20
-MAX_CACHED_BYTES = 2**27
+MAX_CACHED_ROWS = 2**16
+MAX_CACHED_BYTES = 2**25
+# Words that caches keep beyond a memory zone, so that the common ones are found out once.
+KEPT_WORDS = 2**14
 
 
 class FeatureExtractor(Protocol):
-    """What a pipe asks of its features. Order of calls: check, learn, fit once; then encode.
+    """What a pipe asks of its features.
 
-    After `from_state`, only `encode`.
+    The order of calls is check, learn, fit once, then encode; after `from_state`, only encode.
     """
 
-    reads_annotations: bool  # set by other pipes, thus different from epoch to epoch
+    reads_annotations: bool  # whether it reads annotation of other pipes, which differs by epoch
 
     def check(self, vocab: Vocab) -> None:
         """Load tables that the config asks for; a ValueError says what is missing."""
@@ -54,9 +56,9 @@ class FeatureExtractor(Protocol):
         missing: str = "absent",
         training: bool = True,
     ) -> Columns:
-        """The features of the training data.
+        """The columns that the training data have, with their ids.
 
-        missing: How missing values are treated, see `engine.missing`.
+        missing: How missing values are treated, see `engine.encoding.missing_methods`.
         """
         ...
 
@@ -67,29 +69,33 @@ class FeatureExtractor(Protocol):
         columns: Columns,
         *,
         training: bool = False,
-    ) -> Encoded:
+    ) -> EncodedRows:
         """Feature ids (n_tokens, n_slots) and bins (n_tokens, n_numeric) of docs.
 
-        training: The docs are those of `learn`; they do not see what they alone have taught.
+        training: Whether the docs are those of `learn`: none of them sees what it alone has taught.
         """
         ...
 
+    def forget(self) -> None:
+        """Drop what is kept of words that were seen, at the end of a memory zone of spaCy."""
+
     def to_state(self) -> dict[str, Any]:
-        """What was loaded and learned: texts, numbers, lists and arrays."""
+        """The state of what was loaded and learned: texts, numbers, lists and arrays."""
         ...
 
     def from_state(self, state: dict[str, Any]) -> None:
-        """Take over such a state, every field checked."""
+        """Take over a state that `to_state` made; every field is checked."""
 
 
 class Extractor:
     """Features of several sources, side by side.
 
-    What a key means is worked out once and kept as a row of ids, as long as vocab, columns and
-    everything learned stay the same.
+    The ids that a key stands for are found once and kept as a row of a table, as long as vocab,
+    columns and everything learned stay the same.
 
-    bins_of: by the name of a source, a lower limit for the bins of its numeric columns.
-    outside_is_missing: a position outside of the sequence has missing values, not the edge's.
+    bins_of: By the name of a source, a lower limit for the bins of its numeric columns.
+    outside_is_missing: Whether positions outside of a sequence have missing values instead of the
+        value of the edge.
     """
 
     def __init__(
@@ -126,7 +132,7 @@ class Extractor:
         missing: str = "absent",
         training: bool = True,
     ) -> Columns:
-        from spacy_treecrf.features.fitting import Limits, fit_columns
+        from spacy_treecrf.features.fitting import ColumnLimits, fit_doc_columns
 
         if min_count < 1:
             raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
@@ -137,8 +143,8 @@ class Extractor:
             batch = Batch(docs, offsets, self._attrs, training)
             if docs:
                 self.check(batch.vocab)
-            limits = Limits(min_count, max_bins, missing, self.outside_is_missing)
-            return fit_columns(batch, self.sources, self.bins_of, limits)
+            limits = ColumnLimits(min_count, max_bins, missing, self.outside_is_missing)
+            return fit_doc_columns(batch, self.sources, self.bins_of, limits)
 
     def encode(
         self,
@@ -147,34 +153,39 @@ class Extractor:
         columns: Columns,
         *,
         training: bool = False,
-    ) -> Encoded:
+    ) -> EncodedRows:
         batch = Batch(docs, offsets, self._attrs, training)
-        codes = np.empty((batch.n_tokens, len(columns.slot_keys)), np.int32)
+        feature_ids = np.empty((batch.n_tokens, len(columns.slot_keys)), np.int32)
         numeric = np.empty((batch.n_tokens, len(columns.numeric_names)), np.uint8)
         if not batch.n_tokens:
-            return codes, numeric
+            return feature_ids, numeric
         with self._lock.held():
-            try:
-                cache = self._cache_of(batch.vocab, columns)
-                for cached in cache.sources:
-                    cached.write(batch, codes, numeric)
-            except BaseException:
-                self._cache = None  # it may have keys without rows
-                raise
+            cache = self._cache_of(batch.vocab, columns)
+            cache.whole = False
+            for cached in cache.sources:
+                cached.write(batch, feature_ids, numeric)
+            cache.whole = True
         columns.impute_bins(numeric)
-        return codes, numeric
+        return feature_ids, numeric
+
+    def forget(self) -> None:
+        with self._lock.held():
+            for source in self.sources:
+                source.forget(KEPT_WORDS)
+            for cached in self._cache.sources if self._cache else ():
+                cached.forget(KEPT_WORDS)
 
     def to_state(self) -> dict[str, Any]:
         states = {source.name: source.to_state() for source in self.sources}
         return {name: state for name, state in states.items() if state}
 
     def from_state(self, state: dict[str, Any]) -> None:
-        fields = Fields(state, path="features")
-        sources = deepcopy(self.sources)  # so that a state that is refused changes nothing
+        reader = StateReader(state, path="features")
+        sources = deepcopy(self.sources)  # a state that is refused must change nothing
         for source in sources:
-            if source.to_state():  # it has one at all
-                source.from_state(fields.fields(source.name))
-        fields.done()
+            if source.to_state():  # only these have stored a state
+                source.from_state(reader.nested(source.name))
+        reader.done()
         with self._lock.held():
             self.sources, self._cache = sources, None
 
@@ -183,6 +194,7 @@ class Extractor:
         cache = self._cache
         if (
             cache is None
+            or not cache.whole
             or cache.vocab is not vocab
             or cache.columns is not columns
             or cache.stamps != stamps
@@ -193,28 +205,28 @@ class Extractor:
 
 
 class _Lock:
-    """One thread at a time: servers call a pipe from many, and they share its caches.
+    """A lock for one thread at a time: servers call a pipe from many, which share its caches.
 
-    Copies, and processes that are forked, have a lock of their own.
+    Copies of it, and forked processes, have a lock of their own.
     """
 
     def __init__(self) -> None:
-        self._renew()
-
-    def _renew(self) -> None:
-        self._lock, self._process = RLock(), os.getpid()
+        self._of_process: dict[int, Any] = {}
 
     def held(self) -> AbstractContextManager[Any]:
-        if self._process != os.getpid():
-            self._renew()
-        return self._lock
+        lock: AbstractContextManager[Any] = self._of_process.setdefault(os.getpid(), RLock())
+        return lock
 
     def __reduce__(self) -> tuple[type[_Lock], tuple[()]]:
         return _Lock, ()
 
 
 class _Cache:
-    """Rows of all sources for one vocab and one model."""
+    """The cached rows of all sources, for one vocab and one model.
+
+    It is not whole while rows are added: what an exception or a fork leaves behind in the midst of
+    that may have keys whose rows were never filled, and is not used again.
+    """
 
     def __init__(
         self,
@@ -224,6 +236,7 @@ class _Cache:
         sources: Sequence[Source],
         tables: Sequence[SourceTable],
     ) -> None:
+        self.whole = True
         self.vocab = vocab
         self.columns = columns
         self.stamps = stamps
@@ -235,7 +248,7 @@ class _Cache:
 
 
 class _CachedSource:
-    """A source, the rows its keys have got, and the ids in these rows."""
+    """A source, the rows that its keys have got, and the ids in these rows."""
 
     def __init__(self, source: Source, table: SourceTable) -> None:
         self.source = source
@@ -244,22 +257,28 @@ class _CachedSource:
         self._keys: KeyTable | None = None
 
     def write(
-        self, batch: Batch, codes: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
+        self, batch: Batch, feature_ids: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
     ) -> None:
-        """Fill in the slots of this source."""
-        self.table.gather(self._rows(batch), batch.offsets, codes, numeric)
+        """Fill in the slots that belong to this source."""
+        self.table.gather(self._rows(batch), batch.offsets, feature_ids, numeric)
+
+    def forget(self, most: int) -> None:
+        """Remove all rows if there are more than `most`."""
+        if not self.source.cached or (self._keys is not None and len(self._keys) > most):
+            self._keys = None
+            self.table.clear()
 
     def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
-        from spacy_treecrf.engine.keys import KeyTable
+        from spacy_treecrf.features.kernels.key_table import KeyTable
 
         source = self.source
         if not source.cached:
             positions = np.arange(batch.n_tokens)
             self.table.add(1, batch.n_tokens, source.read(batch, positions))
             return np.arange(1, batch.n_tokens + 1, dtype=np.int32)
-        if self._keys is None or len(self._keys) > self.max_rows:
+        self.forget(self.max_rows)
+        if self._keys is None:
             self._keys = KeyTable(first_row=1)
-            self.table.clear()
         rows, new = self._keys.rows_of(source.keys(batch))
         if len(new):
             first = self._keys.next_row - len(new)

@@ -1,4 +1,4 @@
-"""Which features there are in the training data, by falling count, and how numbers are binned."""
+"""Fitting of columns: the features that the training data have, and the bins of numbers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.binning import MAX_BINS, bin_means, median_bin, quantile_edges
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.missing import IMPUTATION, INDICATOR, MISSING_VALUE
+from spacy_treecrf.engine.encoding.binning import MAX_BINS, bin_means, median_bin, quantile_edges
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, INDICATOR, MISSING_VALUE
 from spacy_treecrf.features.batch import Batch
 from spacy_treecrf.features.layout import EDGE, slot_name
 from spacy_treecrf.features.source import Reading, Source, Texts
@@ -22,8 +22,8 @@ MISSING_TEXT = -2
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What columns are to be like; see `Extractor.fit`."""
+class ColumnLimits:
+    """Limits of the columns to fit; see `Extractor.fit`."""
 
     min_count: int
     max_bins: int
@@ -33,7 +33,7 @@ class Limits:
 
 @dataclass
 class Slot:
-    """The values of a base column at an offset, and in how many tokens they are."""
+    """The values of a base column at an offset, and how many tokens have each."""
 
     name: str
     values: list[str]
@@ -41,7 +41,7 @@ class Slot:
     n_known: int  # tokens whose value is not missing
 
     def most_common(self) -> str | None:
-        """What a missing value most probably is; None where most tokens have no value."""
+        """The value that a missing one most probably is; None where most tokens have no value."""
         top = int(self.counts.argmax())
         absent = self.n_known - int(self.counts.sum())
         return self.values[top] if self.counts[top] >= absent else None
@@ -52,15 +52,15 @@ class NumericSlot:
     name: str
     edges: npt.NDArray[np.float64]
     bin_values: npt.NDArray[np.float64]  # shape: (MAX_BINS + 1,)
-    median: int  # its bin
+    median: int  # the bin of the median
 
 
-def fit_columns(
-    batch: Batch, sources: Sequence[Source], bins_of: dict[str, int], limits: Limits
+def fit_doc_columns(
+    batch: Batch, sources: Sequence[Source], bins_of: dict[str, int], limits: ColumnLimits
 ) -> Columns:
-    """Columns of all values that at least `min_count` tokens have.
+    """The columns of all values that at least `min_count` tokens have.
 
-    bins_of: by the name of a source, a lower limit than max_bins.
+    bins_of: By the name of a source, a lower limit than `max_bins`.
     """
     as_value = limits.missing == INDICATOR
     slots: list[Slot] = []
@@ -84,7 +84,7 @@ def fit_columns(
                 shifts[offset] = _shifted(batch.offsets, offset)
             shift = shifts[offset]
             at = np.where(shift == OUTSIDE, OUTSIDE, rows[shift]) if len(rows) else rows
-            per_row = np.bincount(at + 1)  # of the edge, then of the rows
+            per_row = np.bincount(at + 1)  # tokens at the edge, then tokens of each row
             n_outside = int(per_row[0]) if len(per_row) else 0
             for name, (value_of, values) in texts.items():
                 if offset not in windows[name]:
@@ -105,8 +105,8 @@ def fit_columns(
 
 
 def read_all(batch: Batch, source: Source) -> tuple[npt.NDArray[np.int64], Reading]:
-    """The row of each token in the reading of the distinct keys, in order of appearance."""
-    from spacy_treecrf.engine.keys import KeyTable
+    """A reading of the distinct keys, in order of appearance, and the row of each token in it."""
+    from spacy_treecrf.features.kernels.key_table import KeyTable
 
     if not batch.n_tokens:
         return np.empty(0, np.int64), Reading()
@@ -118,7 +118,7 @@ def read_all(batch: Batch, source: Source) -> tuple[npt.NDArray[np.int64], Readi
 
 
 def _shifted(offsets: npt.NDArray[np.int64], by: int) -> npt.NDArray[np.int64]:
-    """The neighbour of each token, or OUTSIDE of its sequence."""
+    """The neighbour of each token at an offset, or OUTSIDE where its sequence has none."""
     lengths = np.diff(offsets)
     neighbour = np.arange(offsets[-1]) + by
     inside = (neighbour >= np.repeat(offsets[:-1], lengths)) & (
@@ -132,7 +132,7 @@ def _numbered(
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Numbers of the texts by first appearance, and the distinct texts.
 
-    None is ABSENT_TEXT, or MISSING_TEXT where it is missing unless that counts as_value.
+    None stands for ABSENT_TEXT, or for MISSING_TEXT where `missing` says so, unless `as_value`.
     """
     ids: dict[str, int] = {}
     found = [ABSENT_TEXT if t is None else ids.setdefault(t, len(ids)) for t in texts]
@@ -158,7 +158,7 @@ def _count(
 
 
 def _mark(slot: Slot, value: str, n: int) -> None:
-    """Let so many positions outside of their sequence have a value."""
+    """Give a value to n positions outside of their sequence."""
     if value in slot.values:
         slot.counts[slot.values.index(value)] += n
     else:
@@ -180,7 +180,7 @@ def _bins(
     return edges, bin_values, median_bin(values, edges)
 
 
-def _columns(slots: list[Slot], numeric: list[NumericSlot], limits: Limits) -> Columns:
+def _columns(slots: list[Slot], numeric: list[NumericSlot], limits: ColumnLimits) -> Columns:
     min_count = limits.min_count
     slots = [slot for slot in slots if (slot.counts >= min_count).any()]
     counts = np.concatenate([np.empty(0, np.int64), *(slot.counts for slot in slots)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,19 @@ from spacy.strings import get_string_id
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.source import Entities, Reading, Source, Texts, Window, column_name
 from spacy_treecrf.features.words import WordTable
+from spacy_treecrf.storage.state_reader import StateReader
+
+if TYPE_CHECKING:
+    from spacy_treecrf.features.kernels.phrases import Trie
 
 LISTED, LEARNED = "gazetteer.", "entities."
 MAX_WORD_PIECES = 12  # a token of more pieces is in no phrase
-MANY_WORDS = 2**18
+MANY_WORDS = 2**16
 NOBODY = 0
-PLACES = (None, "B", "I", "L", "U")  # by the numbers of engine.phrases
+PLACES = (None, "B", "I", "L", "U")  # by the numbers of kernels.phrases
 _PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 _LIST_KEY = 0x9E3779B97F4A7C15
 
@@ -30,30 +33,28 @@ Pieces = tuple[str, ...]
 
 
 def pieces_of(text: str) -> Pieces:
-    """Runs of letters, runs of digits, and other characters one by one; in lower case."""
+    """The pieces of a text in lower case: runs of letters, runs of digits, other characters."""
     return tuple(_PIECE.findall(text.lower()))
 
 
-class Trie(NamedTuple):
-    """All phrases by their pieces, as engine.phrases wants them."""
+class CompiledPhrases(NamedTuple):
+    """All phrases as a trie of pieces, and the number of each piece."""
 
     piece_ids: dict[str, int]
-    edges: npt.NDArray[np.uint64]
-    edge_node: npt.NDArray[np.int32]
-    entry_first: npt.NDArray[np.int64]
-    entry_list: npt.NDArray[np.int32]
-    entry_owner: npt.NDArray[np.uint64]
+    trie: Trie
 
 
 class GazetteerSource(Source):
-    """A column for each list: is the token the first (B), inside (I), last (L) or only (U) one of
-    a phrase. Case and the way a tokenizer cuts words do not matter.
+    """A source with a column for each list of phrases.
+
+    The column tells whether a token is the first (B), an inner (I), the last (L) or the only (U)
+    one of a phrase. Case and the way a tokenizer cuts words do not matter.
 
     A phrase learned from the entities of one training document alone has that document as its
     owner. In training, the owner does not see it: otherwise the model would learn that every
     entity is in the list, which is not so for new documents.
 
-    lists: by name, phrases or the path of a text file with a phrase in each line.
+    lists: By name, phrases or the path of a text file with a phrase in each line.
     """
 
     name = "gazetteers"
@@ -69,7 +70,7 @@ class GazetteerSource(Source):
         self._phrases: dict[tuple[str, Pieces], int] = {}  # (column, phrase) -> owner
         self._is_loaded = not lists
         self._version = 0  # counts changes of the phrases
-        self._trie: Trie | None = None
+        self._compiled_phrases: CompiledPhrases | None = None
         self._words = WordTable(MAX_WORD_PIECES, np.int32)
 
     def window_of(self, column: str) -> Window | None:
@@ -114,7 +115,7 @@ class GazetteerSource(Source):
     def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
         places = self._places(batch)
         factors = np.array([pow(_LIST_KEY, i, 2**64) for i in range(len(self.columns))], np.uint64)
-        # a row of places as one number; tokens in no phrase have 0
+        # A row of places as one number; tokens in no phrase have 0.
         keys: npt.NDArray[np.uint64] = (places * factors).sum(axis=1, dtype=np.uint64)
         return keys
 
@@ -130,42 +131,48 @@ class GazetteerSource(Source):
         return self._version
 
     def _places(self, batch: Batch) -> npt.NDArray[np.uint8]:
-        """Indices of PLACES. shape: (n_tokens, n_lists)"""
+        """The place of each token in the phrases of each list, as an index of PLACES.
+
+        shape: (n_tokens, n_lists)
+        """
         if self not in batch.memo:
             batch.memo[self] = self._match(batch)
         places: npt.NDArray[np.uint8] = batch.memo[self]
         return places
 
     def _match(self, batch: Batch) -> npt.NDArray[np.uint8]:
-        from spacy_treecrf.engine.phrases import match_phrases
+        from spacy_treecrf.features.kernels.phrases import match_phrases
 
-        trie = self._compiled()
+        piece_ids, trie = self._compiled()
         places = np.zeros((batch.n_tokens, len(self.columns)), np.uint8)
         if not self.columns:
             return places
-        if len(self._words) > MANY_WORDS:
-            self._words = WordTable(MAX_WORD_PIECES, np.int32)
+        self.forget(MANY_WORDS)
         words = self._words.rows(
-            batch.array(ORTH), lambda new: _piece_rows(batch.strings(new), trie.piece_ids)
+            batch.array(ORTH), lambda new: _piece_rows(batch.strings(new), piece_ids)
         )
         owners = np.zeros(len(batch.offsets) - 1, np.uint64)
         if batch.training and self.from_entities:
             of_docs = np.array([owner_of(doc) for doc in batch.docs], np.uint64)
             filled = np.diff(batch.offsets) > 0
             owners[filled] = of_docs[batch.doc_of_sequence()[filled]]
-        match_phrases(words, batch.offsets, owners, self._words.table, *trie[1:], places)
+        match_phrases(words, batch.offsets, owners, self._words.table, trie, places)
         return places
+
+    def forget(self, most: int) -> None:
+        if len(self._words) > most:
+            self._words = WordTable(MAX_WORD_PIECES, np.int32)
 
     def _changed(self) -> None:
         self.columns = sorted({column for column, _ in self._phrases})
         self._version += 1
-        self._trie = None
+        self._compiled_phrases = None
         self._words = WordTable(MAX_WORD_PIECES, np.int32)
 
-    def _compiled(self) -> Trie:
-        if self._trie is None:
-            self._trie = _trie(self._phrases, self.columns)
-        return self._trie
+    def _compiled(self) -> CompiledPhrases:
+        if self._compiled_phrases is None:
+            self._compiled_phrases = _compile(self._phrases, self.columns)
+        return self._compiled_phrases
 
     def to_state(self) -> dict[str, Any]:
         piece_ids: dict[str, int] = {}
@@ -186,18 +193,18 @@ class GazetteerSource(Source):
             "phrase_owner": np.array(list(self._phrases.values()), np.uint64),
         }
 
-    def from_state(self, fields: Fields) -> None:
-        loaded = fields.boolean("loaded")
-        lists = fields.strings("lists", unique=True)
-        pieces = fields.strings("pieces", unique=True)
-        flat = fields.array("phrase_pieces", np.int32, (None,), 0, len(pieces) - 1).tolist()
-        lengths = fields.array("phrase_lengths", np.int32, (None,), 1)
+    def from_state(self, reader: StateReader) -> None:
+        loaded = reader.boolean("loaded")
+        lists = reader.strings("lists", unique=True)
+        pieces = reader.strings("pieces", unique=True)
+        flat = reader.array("phrase_pieces", np.int32, (None,), 0, len(pieces) - 1).tolist()
+        lengths = reader.array("phrase_lengths", np.int32, (None,), 1)
         n_phrases = len(lengths)
-        which = fields.array("phrase_list", np.int32, (n_phrases,), 0, len(lists) - 1).tolist()
-        owners = fields.array("phrase_owner", np.uint64, (n_phrases,)).tolist()
+        which = reader.array("phrase_list", np.int32, (n_phrases,), 0, len(lists) - 1).tolist()
+        owners = reader.array("phrase_owner", np.uint64, (n_phrases,)).tolist()
         ends = np.cumsum(lengths, dtype=np.int64).tolist()
         if (ends[-1] if ends else 0) != len(flat):
-            fields.fail("phrase_lengths", f"a sum of {len(flat)}", "another")
+            reader.fail("phrase_lengths", f"a sum of {len(flat)}", "another")
         phrases: dict[tuple[str, Pieces], int] = {}
         for i, end in enumerate(ends):
             phrase = tuple(pieces[p] for p in flat[end - lengths[i] : end])
@@ -207,12 +214,12 @@ class GazetteerSource(Source):
 
 
 def owner_of(doc: Doc) -> int:
-    """What a training document is known by, whichever copy of it: its text."""
+    """The id of a training document, by its text: the same for all copies of it."""
     return get_string_id(doc.text)
 
 
 def _piece_rows(texts: Iterable[str], piece_ids: dict[str, int]) -> npt.NDArray[np.int32]:
-    from spacy_treecrf.engine.phrases import NO_PIECE, UNKNOWN_PIECE
+    from spacy_treecrf.features.kernels.phrases import NO_PIECE, UNKNOWN_PIECE
 
     found = [pieces_of(text) for text in texts]
     rows = np.full((len(found), MAX_WORD_PIECES), NO_PIECE, np.int32)
@@ -224,8 +231,9 @@ def _piece_rows(texts: Iterable[str], piece_ids: dict[str, int]) -> npt.NDArray[
     return rows
 
 
-def _trie(phrases: dict[tuple[str, Pieces], int], columns: list[str]) -> Trie:
-    from spacy_treecrf.engine.keys import KeyTable
+def _compile(phrases: dict[tuple[str, Pieces], int], columns: list[str]) -> CompiledPhrases:
+    from spacy_treecrf.features.kernels.key_table import KeyTable
+    from spacy_treecrf.features.kernels.phrases import Trie
 
     piece_ids: dict[str, int] = {}
     nodes: dict[int, int] = {}  # (node << 32) + piece -> node, numbered as KeyTable does
@@ -241,14 +249,14 @@ def _trie(phrases: dict[tuple[str, Pieces], int], columns: list[str]) -> Trie:
     edges = KeyTable(first_row=1)
     edges.rows_of(np.array(list(nodes), np.uint64))
     at_node = np.bincount([node for node, _, _ in entries], minlength=len(nodes) + 1)
-    return Trie(
-        piece_ids=piece_ids,
+    trie = Trie(
         edges=edges.keys,
         edge_node=edges.rows,
         entry_first=np.concatenate([[0], np.cumsum(at_node)]).astype(np.int64),
         entry_list=np.array([which for _, which, _ in entries], np.int32),
         entry_owner=np.array([owner for _, _, owner in entries], np.uint64),
     )
+    return CompiledPhrases(piece_ids, trie)
 
 
 def _read_lines(name: str, path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where each base column of a source, at each offset, has its slot in codes and numeric."""
+"""The slot in feature_ids or numeric that each base column of a source has at each offset."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.missing import ABSENT_METHOD
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
 from spacy_treecrf.features.source import Reading, Source
 from spacy_treecrf.features.words import grown
@@ -31,7 +31,7 @@ class Runs:
         self.width = 0
 
     def add(self, offset: int, slot: int) -> int:
-        """A new cell for this slot; runs grow while slots and offsets go on."""
+        """Add a cell for a slot; a run grows while slots and offsets go on."""
         cell = self.width
         self.width += 1
         if self._runs:
@@ -49,10 +49,11 @@ class Runs:
 
 @dataclass
 class TextColumn:
-    """Feature ids of a base column: by value, then by cell (offset)."""
+    """The feature ids of a base column, by value and by cell (offset)."""
 
     cells: list[int] = field(default_factory=list)
-    index: dict[str | None, int] = field(default_factory=dict)  # of a value, from 1; 0 is unknown
+    # value -> index from 1; 0 is unknown
+    index: dict[str | None, int] = field(default_factory=dict)
     found: list[tuple[int, int, int]] = field(default_factory=list)  # value, which cell, id
     ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0), np.int32))
 
@@ -70,11 +71,11 @@ class SourceTable:
     def __init__(self) -> None:
         self.code_runs = Runs()
         self.bin_runs = Runs()
-        self.missing_codes: list[int] = []  # what a missing value is, by cell
+        self.missing_ids: list[int] = []  # the id that stands for a missing value, by cell
         self.outside_is_missing = False
         self.texts: dict[str, TextColumn] = {}
         self.numbers: dict[str, tuple[list[int], npt.NDArray[np.float64]]] = {}  # cells, edges
-        self.codes: npt.NDArray[np.int32] = np.empty((0, 0), np.int32)
+        self.feature_ids: npt.NDArray[np.int32] = np.empty((0, 0), np.int32)
         self.bins: npt.NDArray[np.uint8] = np.empty((0, 0), np.uint8)
         self.runs: tuple[tuple[npt.NDArray[np.int64], ...], ...] = ()
 
@@ -83,36 +84,36 @@ class SourceTable:
         return 4 * self.code_runs.width + self.bin_runs.width
 
     def freeze(self) -> None:
-        """Ready for rows."""
+        """Make the table ready for rows: no column or value can be added after it."""
         for column in self.texts.values():
             column.freeze()
         self.runs = self.code_runs.arrays(), self.bin_runs.arrays()
         self.clear()
 
     def clear(self) -> None:
-        """Only the row of the edge."""
-        self.codes = np.full((1, self.code_runs.width), ABSENT, np.int32)
+        """Remove all rows but that of the edge."""
+        self.feature_ids = np.full((1, self.code_runs.width), ABSENT, np.int32)
         self.bins = np.full((1, self.bin_runs.width), MISSING_BIN, np.uint8)
         if self.outside_is_missing:
-            self.codes[0] = self.missing_codes
+            self.feature_ids[0] = self.missing_ids
             return
         for column in self.texts.values():
-            self.codes[0, column.cells] = column.ids[column.index.get(EDGE, 0)]
+            self.feature_ids[0, column.cells] = column.ids[column.index.get(EDGE, 0)]
 
     def add(self, first: int, n_rows: int, reading: Reading) -> None:
-        """Fill rows from `first` on."""
-        self.codes = grown(self.codes, first + n_rows)
+        """Fill rows from `first` on with what was read."""
+        self.feature_ids = grown(self.feature_ids, first + n_rows)
         self.bins = grown(self.bins, first + n_rows)
-        codes = np.full((n_rows, self.codes.shape[1]), ABSENT, np.int32)
+        feature_ids = np.full((n_rows, self.feature_ids.shape[1]), ABSENT, np.int32)
         for name, column in self.texts.items():
             if name in reading.texts:
                 get = column.index.get
                 values = [get(text, 0) for text in reading.texts[name]]
-                codes[:, column.cells] = column.ids[values]
+                feature_ids[:, column.cells] = column.ids[values]
             if name in reading.missing:
                 at = np.array(column.cells)
                 where = np.flatnonzero(reading.missing[name])
-                codes[where[:, None], at] = np.array(self.missing_codes)[at]
+                feature_ids[where[:, None], at] = np.array(self.missing_ids)[at]
         bins = np.full((n_rows, self.bins.shape[1]), MISSING_BIN, np.uint8)
         for name, (cells, edges) in self.numbers.items():
             if name in reading.numbers:
@@ -120,22 +121,22 @@ class SourceTable:
                 found = 1 + np.searchsorted(edges, numbers, side="left")
                 found[np.isnan(numbers)] = MISSING_BIN
                 bins[:, cells] = found[:, None]
-        self.codes[first : first + n_rows] = codes
+        self.feature_ids[first : first + n_rows] = feature_ids
         self.bins[first : first + n_rows] = bins
 
     def gather(
         self,
         rows: npt.NDArray[np.int32],
         offsets: npt.NDArray[np.int64],
-        codes: npt.NDArray[np.int32],
+        feature_ids: npt.NDArray[np.int32],
         numeric: npt.NDArray[np.uint8],
     ) -> None:
         """Write the slots of this source for tokens whose rows are given."""
-        from spacy_treecrf.engine.windows import gather
+        from spacy_treecrf.features.kernels.windows import gather
 
         code_runs, bin_runs = self.runs
-        if self.codes.shape[1]:
-            gather(rows, offsets, self.codes, *code_runs, codes)
+        if self.feature_ids.shape[1]:
+            gather(rows, offsets, self.feature_ids, *code_runs, feature_ids)
         if self.bins.shape[1]:
             gather(rows, offsets, self.bins, *bin_runs, numeric)
 
@@ -145,16 +146,17 @@ def tables_of(
 ) -> list[SourceTable]:
     """Empty tables for the sources, with the ids that `columns` gives."""
     tables = [SourceTable() for _ in sources]
-    missing_codes = columns.missing_codes
+    missing_ids = columns.missing_ids
     if columns.missing == ABSENT_METHOD:
-        missing_codes = np.full_like(missing_codes, ABSENT)
-    homes: list[tuple[TextColumn, int, int]] = []  # of slots: column, which cell, name's length
+        missing_ids = np.full_like(missing_ids, ABSENT)
+    # for each slot: its column, its cell, and the length of its name
+    homes: list[tuple[TextColumn, int, int]] = []
     for slot, key in enumerate(columns.slot_keys):
         s, name, offset = _place(key, sources)
         column = tables[s].texts.setdefault(name, TextColumn())
         homes.append((column, len(column.cells), len(key) + 1))
         column.cells.append(tables[s].code_runs.add(offset, slot))
-        tables[s].missing_codes.append(int(missing_codes[slot]))
+        tables[s].missing_ids.append(int(missing_ids[slot]))
     slots = columns.slot_range[:, 0].tolist()
     for feature, (name, slot) in enumerate(zip(columns.feature_names, slots, strict=True)):
         if slot >= len(homes):
@@ -173,7 +175,7 @@ def tables_of(
 
 
 def _place(key: str, sources: Sequence[Source]) -> tuple[int, str, int]:
-    """Source, base column and offset of a slot."""
+    """The source, the base column and the offset of a slot."""
     if match := _SLOT_NAME.fullmatch(key):
         name, offset = match[1], int(match[2])
         for s, source in enumerate(sources):

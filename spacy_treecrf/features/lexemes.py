@@ -1,8 +1,7 @@
-"""What a word form says by itself: attributes, affixes, regular expressions, clusters, vectors."""
+"""Columns from word forms alone: attributes, affixes, regular expressions, clusters, vectors."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,11 +11,12 @@ import numpy.typing as npt
 from spacy.lexeme import Lexeme
 from spacy.vocab import Vocab
 
-from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.clusters import Clusters
+from spacy_treecrf.features.patterns import WordPattern
 from spacy_treecrf.features.source import Reading, Source, Texts, Window
 from spacy_treecrf.features.vectors import Vectors
+from spacy_treecrf.storage.state_reader import StateReader
 
 PRESENT = "True"  # value of a flag that holds; one that does not is absent
 TEXT_ATTRS = ("ORTH", "LOWER", "SHAPE", "PREFIX", "SUFFIX", "LANG")
@@ -44,7 +44,7 @@ LEXEME_ATTRS = (*TEXT_ATTRS, *FLAG_ATTRS, "LENGTH")
 
 
 class LexemeSource(Source):
-    """Columns that depend on the text of a token alone."""
+    """A source of columns that depend on the text of a token alone."""
 
     name = "lexemes"
     attrs = (ORTH,)
@@ -55,7 +55,7 @@ class LexemeSource(Source):
         prefixes: Sequence[int] = (),
         suffixes: Sequence[int] = (),
         affix_window: Window = (0,),
-        patterns: dict[str, re.Pattern[str]] | None = None,
+        patterns: dict[str, WordPattern] | None = None,
         pattern_window: Window = (0,),
         clusters: Clusters | None = None,
         vectors: Vectors | None = None,
@@ -124,7 +124,7 @@ class LexemeSource(Source):
     def stamp(self, vocab: Vocab) -> Any:
         if self.vectors is None and "is_oov" not in self.windows:
             return None
-        # held, so that vectors that replace them cannot get the same id
+        # The vectors are held, so that others that replace them cannot get the same id.
         self._stamped = vectors = vocab.vectors
         return id(vectors), vectors.shape, vectors.n_keys
 
@@ -146,11 +146,11 @@ class LexemeSource(Source):
             state["vectors"] = self.vectors.to_state()
         return state
 
-    def from_state(self, fields: Fields) -> None:
+    def from_state(self, reader: StateReader) -> None:
         if self.clusters is not None:
-            self.clusters.from_state(fields.fields("clusters"))
+            self.clusters.from_state(reader.nested("clusters"))
         if self.vectors is not None:
-            self.vectors.from_state(fields.fields("vectors"))
+            self.vectors.from_state(reader.nested("vectors"))
 
 
 def _attribute(attr: str, lexeme: Lexeme) -> str | None:
@@ -169,5 +169,5 @@ def _suffix(n: int, text: str) -> str | None:
     return text[-n:] if len(text) >= n else None
 
 
-def _flag(pattern: re.Pattern[str], text: str) -> str | None:
-    return PRESENT if pattern.search(text) else None
+def _flag(pattern: WordPattern, text: str) -> str | None:
+    return PRESENT if pattern.found_in(text) else None

@@ -1,4 +1,4 @@
-"""Checks of the settings of features, each refused by its name."""
+"""Checks of the settings of features; each error names the setting."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from spacy_treecrf.features.patterns import WordPattern
 from spacy_treecrf.features.source import Window
 
 MAX_OFFSET = 64
@@ -18,7 +19,7 @@ def refused(setting: str, found: Any, expected: str) -> ValueError:
 
 
 def checked_window(setting: str, offsets: Any, may_be_empty: bool = False) -> Window:
-    """Offsets in rising order."""
+    """The offsets of a window, in rising order."""
     expected = f"different whole numbers from -{MAX_OFFSET} to {MAX_OFFSET}, such as [-1, 0, 1]"
     if not isinstance(offsets, list | tuple) or not (offsets or may_be_empty):
         raise refused(setting, offsets, expected)
@@ -30,7 +31,7 @@ def checked_window(setting: str, offsets: Any, may_be_empty: bool = False) -> Wi
 
 
 def checked_windows(setting: str, windows: Any) -> dict[str, Window]:
-    """A window by name."""
+    """The windows, by name."""
     if not isinstance(windows, dict):
         raise refused(setting, windows, 'names with their windows, such as {"name": [-1, 0, 1]}')
     return {
@@ -59,7 +60,7 @@ def checked_choices(setting: str, values: Any, choices: Sequence[str]) -> list[s
     return list(values)
 
 
-def checked_patterns(setting: str, patterns: Any) -> dict[str, re.Pattern[str]]:
+def checked_patterns(setting: str, patterns: Any) -> dict[str, WordPattern]:
     if not isinstance(patterns, dict):
         raise refused(
             setting, patterns, 'names with regular expressions: {"year": "^[0-9]{4}\\\\Z"}'
@@ -67,15 +68,15 @@ def checked_patterns(setting: str, patterns: Any) -> dict[str, re.Pattern[str]]:
     compiled = {}
     for name, pattern in _named(setting, patterns):
         try:
-            compiled[name] = re.compile(pattern)
-        except (re.error, TypeError) as error:
-            expected = f"a regular expression of Python's re ({error})"
+            compiled[name] = WordPattern(pattern)
+        except (re.error, TypeError, ValueError, OverflowError, RecursionError) as error:
+            expected = f"a regular expression of Python's re that ends in time ({error})"
             raise refused(f"{setting}.{name}", pattern, expected) from error
     return compiled
 
 
 def checked_groups(setting: str, groups: Any) -> dict[str, list[str]]:
-    """Of each grouping its groups, as strings of their characters."""
+    """The groups of each grouping, as strings of their characters."""
     expected = 'names with groups of characters, each in one of them: {"charge": ["kr", "de"]}'
     if not isinstance(groups, dict):
         raise refused(setting, groups, expected)

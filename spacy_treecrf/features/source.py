@@ -1,4 +1,4 @@
-"""What a source of features is: keys of tokens, and what the keys mean."""
+"""The protocol of sources of features: keys of tokens, and what the keys mean."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.features.batch import Batch
+from spacy_treecrf.storage.state_reader import StateReader
 
 Window = tuple[int, ...]
 Texts = Sequence["str | None"]
@@ -22,9 +22,9 @@ Entities = Sequence[Sequence[tuple[int, int, str]]]
 
 @dataclass(frozen=True)
 class Reading:
-    """Values of some tokens by base column; None and NaN where a token has none.
+    """Values of some tokens by base column; None and NaN where a token has no value.
 
-    missing: Of a text column, where that is because the value is missing.
+    missing: For a text column, the tokens that have no value because it is missing.
     """
 
     texts: dict[str, Texts] = field(default_factory=dict)
@@ -33,36 +33,36 @@ class Reading:
 
 
 class Source(ABC):
-    """Base columns that are read together.
+    """A source of base columns that are read together.
 
     Tokens of the same key have the same values, so only one of them is ever read: `read` is the
     slow part, done once for each distinct key. A source that is not `cached` has no keys and is
     read token by token.
     """
 
-    name: str  # of its state
-    attrs: tuple[int, ...] = ()  # of spaCy, that it wants in the batch
+    name: str  # under which its state is stored
+    attrs: tuple[int, ...] = ()  # the ids of spaCy's attributes that it reads
     cached = True
-    reads_annotations = False  # set by other pipes, thus different from epoch to epoch
+    reads_annotations = False  # whether it reads annotation of other pipes, which differs by epoch
 
     @abstractmethod
     def window_of(self, column: str) -> Window | None:
-        """Offsets at which a base column is seen; None if it is not of this source."""
+        """The offsets at which a base column is seen; None if this source does not have it."""
 
     @abstractmethod
     def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
         """The values of the tokens at these positions."""
 
     def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        """One for each token; asked for only if the source is `cached`."""
+        """The key of each token; asked for only if the source is `cached`."""
         return np.zeros(batch.n_tokens, np.uint64)
 
     def stamp(self, vocab: Vocab) -> Any:
-        """Whatever, beside the vocab itself, makes cached values stale when it changes."""
+        """A value that changes whenever cached values become stale, beside the vocab itself."""
         return None
 
     def check(self, vocab: Vocab) -> None:
-        """Load what the config asks for, or say what is missing."""
+        """Load what the config asks for; a ValueError says what is missing."""
 
     def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
         """Learn from the annotation of the training data."""
@@ -70,13 +70,16 @@ class Source(ABC):
     def prepare(self, batch: Batch) -> None:
         """Learn from the tokens of the training data, before they are read."""
 
+    def forget(self, most: int) -> None:
+        """Drop what was found out about words, and can be again, if it is of more than `most`."""
+
     def to_state(self) -> dict[str, Any]:
         return {}
 
-    def from_state(self, fields: Fields) -> None:
+    def from_state(self, reader: StateReader) -> None:
         pass
 
 
 def column_name(text: str) -> str:
-    """A text as part of a column's name: the first "=" of a feature ends its column."""
+    """The text, made fit to be part of a column's name: the first "=" of a feature ends that."""
     return text.replace("%", "%25").replace("=", "%3D")

@@ -41,6 +41,8 @@ DEFAULT_ATTRS: dict[str, list[int]] = {
 }
 
 
+# Long: the docstring explains each setting.
+# Many parameters: spaCy reads them from the block of a config.
 @registry.misc("spacy_treecrf.TokenFeatures.v1")  # type: ignore[untyped-decorator]
 def create_token_features(
     attrs: dict[str, list[int]] = DEFAULT_ATTRS,
@@ -77,7 +79,9 @@ def create_token_features(
     extensions: Token extension attributes with their windows: texts, bools, numbers, vectors.
     patterns: Regular expressions by name; a flag tells if the token's text has a match anywhere
         (re.search, as in spaCy's Matcher). For the whole token, put it between ^ and \\Z: in a
-        config file, $ has to be written $$.
+        config file, $ has to be written $$. A pattern such as ^(a+)+\\Z takes no more time on
+        long words than others; refused is a pattern that repeats something with repetitions or
+        alternatives and also looks ahead or behind, refers to a group, or is atomic.
     gazetteers: By name, a list of phrases or a text file with a phrase in each line, read when
         training begins. Case does not matter; of overlapping phrases the longest counts.
     gazetteer_from_entities: Also the entities of the training data, a list for each label.

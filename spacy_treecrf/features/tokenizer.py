@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 
 @registry.tokenizers("spacy_treecrf.CharacterTokenizer.v1")  # type: ignore[untyped-decorator]
 def create_character_tokenizer() -> Callable[[Language], "CharacterTokenizer"]:
-    """One token for each character, blanks included."""
+    """A tokenizer that makes one token of each character, blanks included."""
 
     def create(nlp: Language) -> CharacterTokenizer:
         return CharacterTokenizer(nlp.vocab)
@@ -19,7 +19,7 @@ def create_character_tokenizer() -> Callable[[Language], "CharacterTokenizer"]:
 
 
 class CharacterTokenizer(DummyTokenizer):
-    """One token for each character; `doc.text` is the text. There is nothing to save."""
+    """A tokenizer that makes one token of each character, so that `doc.text` is the text."""
 
     def __init__(self, vocab: Vocab) -> None:
         self.vocab = vocab

@@ -1,4 +1,4 @@
-"""The word vectors of the pipeline, a column for each dimension, cut into bins."""
+"""Columns from the word vectors of the pipeline: one for each dimension, cut into bins."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy.typing as npt
 from spacy.strings import get_string_id
 from spacy.vocab import Vocab
 
-from spacy_treecrf.engine.fields import Fields
 from spacy_treecrf.engine.sequences import MISSING_BIN
 from spacy_treecrf.features.batch import LOWER, NORM, ORTH, Batch
 from spacy_treecrf.features.source import Reading, Texts, Window
+from spacy_treecrf.storage.state_reader import StateReader
 
 KINDS = ("numeric", "indicators")
 MAX_SAMPLE = 2**17  # tokens that quantiles are taken from
 
 
 class Vectors:
-    """Columns vector0, vector1, ...; of a word without a vector, that of its lower-case form.
+    """Columns vector0, vector1, ...; a word without a vector has that of its lower-case form.
 
-    bins: of each dimension, at quantiles of the training tokens.
+    bins: The number of bins of each dimension, cut at quantiles of the training tokens.
     kind: "numeric" columns, which trees split at thresholds and linear rounds give one slope;
-        "indicators": each bin a feature of its own.
+        "indicators": each bin is a feature of its own.
     """
 
     def __init__(self, bins: int, window: Window, kind: str) -> None:
@@ -31,7 +31,7 @@ class Vectors:
         self.window = window
         self.kind = kind
         self.width = 0  # dimensions, known from training
-        self.edges = np.empty((0, bins - 1))  # of indicators, shape: (width, bins - 1)
+        self.edges = np.empty((0, bins - 1))  # used by indicators; shape: (width, bins - 1)
 
     def window_of(self, column: str) -> Window | None:
         number = column.removeprefix("vector")
@@ -85,11 +85,11 @@ class Vectors:
     def _values(
         self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
     ) -> npt.NDArray[np.float64]:
-        """Vectors of words, NaN for a word without. shape: (n_words, width)"""
+        """The vectors of words; NaN for a word without one. shape: (n_words, width)"""
         self.check(vocab)
         vectors = vocab.vectors
         if str(vectors.mode) == "floret" or not hasattr(vectors, "key2row"):
-            # a vector for every word; the strings may be gone from the vocab, so pass texts
+            # The vocab may have lost the strings, so texts are passed.
             return (
                 _finite(_on_cpu(vectors.get_batch(texts))) if texts else np.empty((0, self.width))
             )
@@ -115,17 +115,17 @@ class Vectors:
     def to_state(self) -> dict[str, Any]:
         return {"width": self.width, "edges": self.edges}
 
-    def from_state(self, fields: Fields) -> None:
-        width = fields.integer("width", 0, 2**20)
+    def from_state(self, reader: StateReader) -> None:
+        width = reader.integer("width", 0, 2**20)
         n_rows = width if self.kind == "indicators" else 0
-        edges = fields.array("edges", np.float64, (n_rows, self.bins - 1))
+        edges = reader.array("edges", np.float64, (n_rows, self.bins - 1))
         if (edges[:, 1:] < edges[:, :-1]).any():
-            fields.fail("edges", "rising values in each row", "others")
+            reader.fail("edges", "rising values in each row", "others")
         self.width, self.edges = width, edges
 
 
 def _on_cpu(values: Any) -> npt.NDArray[np.float64]:
-    values = values.get() if hasattr(values, "get") else values  # of cupy
+    values = values.get() if hasattr(values, "get") else values  # from cupy to numpy
     return np.array(values, np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Facts about word forms that do not depend on what a model learned, found once for each form."""
+"""A table of facts about word forms that no model has to learn, found once for each form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from spacy_treecrf.engine.keys import KeyTable
+    from spacy_treecrf.features.kernels.key_table import KeyTable
 
 
 class WordTable:
@@ -17,13 +17,12 @@ class WordTable:
 
     def __init__(self, width: int, dtype: Any) -> None:
         self.width = width
-        self._dtype = dtype
         self._keys: KeyTable | None = None
         self._table: npt.NDArray[Any] = np.empty((0, width), dtype)
 
     @property
     def table(self) -> npt.NDArray[Any]:
-        """shape: (at least the number of rows, width)"""
+        """The rows found so far. shape: (at least the number of rows, width)"""
         return self._table
 
     def __len__(self) -> int:
@@ -35,7 +34,7 @@ class WordTable:
         describe: Callable[[npt.NDArray[np.uint64]], npt.NDArray[Any]],
     ) -> npt.NDArray[np.int32]:
         """The row of each key; `describe` is asked for the rows of keys that are new."""
-        from spacy_treecrf.engine.keys import KeyTable
+        from spacy_treecrf.features.kernels.key_table import KeyTable
 
         if self._keys is None:
             self._keys = KeyTable()
@@ -46,13 +45,13 @@ class WordTable:
                 self._table = grown(self._table, len(self._keys))
                 self._table[first : len(self._keys)] = describe(keys[new])
         except BaseException:
-            self._keys = None  # it may have keys without rows
+            self._keys = None  # it may have keys whose rows were never filled
             raise
         return rows
 
 
 def grown(table: npt.NDArray[Any], n_rows: int) -> npt.NDArray[Any]:
-    """The same table with room for so many rows, at least doubled if it must grow at all."""
+    """The table with room for n_rows rows, at least doubled if it must grow at all."""
     if n_rows <= len(table):
         return table
     larger = np.empty((max(n_rows, 2 * len(table), 256), table.shape[1]), table.dtype)

@@ -1,37 +1,39 @@
-"""The boosted CRF on encoded sequences: made, trained further, and its stored form."""
+"""The boosted CRF on encoded sequences: how it is made, trained further and stored."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting import Booster, Callback, make_chain
-from spacy_treecrf.engine.chain import Chain
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.conjugate import Direction
-from spacy_treecrf.engine.constraints import Masks
-from spacy_treecrf.engine.fields import Fields
-from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.linear import LinearWeights
-from spacy_treecrf.engine.missing import IN_TREES, in_trees
-from spacy_treecrf.engine.potentials import Potentials, Scorer
+from spacy_treecrf.engine.boosting.boosting import Booster, make_chain
+from spacy_treecrf.engine.boosting.conjugate import Direction
+from spacy_treecrf.engine.boosting.linear import LinearWeights
+from spacy_treecrf.engine.boosting.potentials import Potentials, Scorer
+from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.chain.chain import Chain
+from spacy_treecrf.engine.chain.constraints import Masks
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, in_trees
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.settings import BOOLEANS, CHOICES, INTEGERS, NUMBERS, Settings
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
-from spacy_treecrf.models.new_labels import add_labels
-from spacy_treecrf.models.parts import (
+from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
+from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
     new_masks,
     read_masks,
     read_sparse,
     sparse_state,
+    wider_masks,
 )
+from spacy_treecrf.storage.state_reader import StateReader
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class CRF(SequenceModel):
         settings = self.settings
         return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
 
-    @cached_property
+    @cached
     def scorer(self) -> Scorer:
         incomplete = in_trees(self.columns.missing, self.columns.map)
         order = self.settings.context_order
@@ -58,6 +60,10 @@ class CRF(SequenceModel):
     @property
     def rounds(self) -> int:
         return self.potentials.rounds
+
+    @property
+    def score_bytes(self) -> int:
+        return int(4 * len(self.labels) ** (self.settings.context_order + 1))
 
     def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
         return self.scorer.score(data, workers)
@@ -79,19 +85,38 @@ class CRF(SequenceModel):
         return self.trainer(data, workers, held_out).train(rounds, callback)
 
     def with_labels(self, labels: list[str]) -> CRF:
-        return add_labels(self, labels)
+        new = [label for label in dict.fromkeys(labels) if label not in self.labels]
+        if not new:
+            return self
+        names = [*self.labels, *new]
+        self.settings.check_labels(len(names))
+        old, n_old, n_new = self.potentials, len(self.labels), len(new)
+        edges = np.zeros((len(names) + 1, len(names)), np.float32)
+        edges[:n_old, :n_old] = old.edges[:-1]
+        edges[-1, :n_old] = old.edges[-1]
+        forests = [start_moved(forest, n_old, len(names)) for forest in old.forests]
+        potentials = Potentials(
+            edges=edges,
+            linear=wider(old.linear, n_new),
+            previous_linear=wider(old.previous_linear, n_new),
+            forests=new_label_forests(forests, range(n_old, len(names)), old.rounds),
+            rounds=old.rounds,
+            direction=old.direction and old.direction.left(n_new if old.rounds else 0, len(names)),
+        )
+        masks = wider_masks(self.masks, self.settings.constraints, names, self.settings.order)
+        return replace(self, labels=names, masks=masks, potentials=potentials)
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
         previous = potentials.previous_linear
-        if potentials.rounds >= self.settings.linear_rounds:  # no linear round will ask for it
+        if potentials.rounds >= self.settings.linear_rounds:  # no later linear round will need it
             previous = LinearWeights.zeros(*previous.shape)
         forest = potentials.as_grown
         if self.columns.missing in IN_TREES:
-            forest = forest.with_detours()
+            forest = forest.with_missing_branches()
         return {
             "kind": "crf",
-            "settings": asdict(self.settings),
+            "settings": self.settings.to_state(),
             "labels": self.labels,
             "columns": self.columns.to_state(),
             "masks": masks_state(self.masks),
@@ -106,52 +131,52 @@ class CRF(SequenceModel):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> CRF:
         """Rebuild a model; every index, shape and value is checked before a kernel can see it."""
-        fields = Fields(state)
-        fields.string("kind", choices=("crf",))
-        settings = read_settings(fields.fields("settings"))
-        labels = fields.strings("labels", unique=True)
+        reader = StateReader(state)
+        reader.string("kind", choices=("crf",))
+        settings = Settings.from_state(reader.nested("settings"))
+        labels = reader.strings("labels", unique=True)
         if not labels:
-            fields.fail("labels", "at least one label", "none")
-        columns = Columns.from_state(fields.table("columns"))
+            reader.fail("labels", "at least one label", "none")
+        columns = Columns.from_state(reader.table("columns"))
         n_labels, n_features, n_numeric = (
             len(labels),
             len(columns.counts),
             len(columns.numeric_names),
         )
-        masks = read_masks(fields.fields("masks"), n_labels)
+        masks = read_masks(reader.nested("masks"), n_labels)
         if settings.missing != columns.missing:
-            fields.fail("settings", f"missing={columns.missing!r}, as in columns", "another")
+            reader.fail("settings", f"missing={columns.missing!r}, as in columns", "another")
         if settings.family == "auto":
-            fields.fail("settings", "a decided family", "'auto'")
+            reader.fail("settings", "a decided family", "'auto'")
         try:
             settings.check_labels(n_labels)
         except ValueError as error:
-            fields.fail("labels", "few enough for the order", str(error))
+            reader.fail("labels", "few enough for the order", str(error))
         forest = Forest.from_state(
-            fields.fields("forest"),
+            reader.nested("forest"),
             n_labels,
             n_features,
             n_numeric,
             settings.context_order,
-            with_detours=columns.missing in IN_TREES,
+            with_missing_branches=columns.missing in IN_TREES,
         )
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
-        direction = fields.table("direction")
+        direction = reader.table("direction")
         potentials = Potentials(
-            edges=fields.array(
+            edges=reader.array(
                 "edges", np.float32, (n_labels + 1, n_labels), low=-MAX_WEIGHT, high=MAX_WEIGHT
             ),
-            linear=read_sparse(fields.fields("linear"), n_features, n_numeric, n_labels),
+            linear=read_sparse(reader.nested("linear"), n_features, n_numeric, n_labels),
             previous_linear=read_sparse(
-                fields.fields("previous_linear"), n_features, n_numeric, n_labels
+                reader.nested("previous_linear"), n_features, n_numeric, n_labels
             ),
             forests=(forest,),
-            rounds=fields.integer("rounds", n_rounds, 2**31 - 1),
+            rounds=reader.integer("rounds", n_rounds, 2**31 - 1),
             direction=Direction.from_state(direction, forest.n_trees, n_labels)
             if direction
             else None,
         )
-        fields.done()
+        reader.done()
         return cls(settings, labels, columns, masks, potentials)
 
 
@@ -170,7 +195,7 @@ def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Seque
 
 
 class CRFTrainer(Trainer):
-    """Boosts a CRF."""
+    """A trainer that boosts a CRF."""
 
     def __init__(
         self, crf: CRF, data: Sequences, workers: Workers, held_out: Sequences | None
@@ -203,7 +228,7 @@ class CRFTrainer(Trainer):
 
 @dataclass(frozen=True)
 class CRFRecipe(Recipe):
-    """A boosted CRF with these settings."""
+    """How to make a boosted CRF with these settings."""
 
     settings: Settings
 
@@ -214,7 +239,10 @@ class CRFRecipe(Recipe):
         return new_crf(self.settings, labels, columns, data)
 
     def continued(self, model: SequenceModel) -> CRF:
-        """What the model is stays as it is: its family, order, missing values, constraints."""
+        """The model with these settings, except for those that say what it is.
+
+        These are its family, its order, its treatment of missing values and its constraints.
+        """
         if not isinstance(model, CRF):
             raise ValueError(
                 "treecrf: only a boosted CRF can be boosted further; train a new model"
@@ -228,19 +256,3 @@ class CRFRecipe(Recipe):
             constraints=was.constraints,
         )
         return replace(model, settings=settings.resolved(len(model.labels)))
-
-
-def read_settings(fields: Fields) -> Settings:
-    values: dict[str, Any] = {}
-    for name in CHOICES:
-        values[name] = fields.string(name)
-    for name in INTEGERS:
-        values[name] = fields.integer(name)
-    values["rounds"] = fields.integer("rounds")
-    values["beam"] = None if fields.is_none("beam") else fields.integer("beam")
-    for name in NUMBERS:
-        values[name] = fields.number(name)
-    for name in BOOLEANS:
-        values[name] = fields.boolean(name)
-    fields.done()
-    return Settings(**values)

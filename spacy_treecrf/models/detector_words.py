@@ -1,4 +1,4 @@
-"""What a learned detector looks for, in words: the strongest paths through its trees."""
+"""A learned detector in words: the strongest paths through its trees."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.detectors import Detector
-from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF
-from spacy_treecrf.models.local_settings import FutureSettings
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.future.detectors import Detector
+from spacy_treecrf.engine.trees.forest import Forest
+from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
+from spacy_treecrf.models.memm_settings import FutureSettings
 
-LEAST_PROBABILITY = 0.5  # of a path that is named, unless no path reaches it
+LEAST_PROBABILITY = 0.5  # paths below it are not named, unless there is no other
 
 
 @dataclass(frozen=True)
 class _Path:
-    """Tests that lead to a leaf, and what an instance that passes them scores in all trees."""
+    """The tests that lead to a leaf, and the score that all trees give to a row passing them."""
 
     present: frozenset[int]  # features
     absent: frozenset[int]
     bins: tuple[tuple[int, int, int], ...]  # numeric column, above this bin, up to that one
-    score: float  # G
+    score: float  # G of Hao 2009, section 5.3
 
 
-def describe(
+def describe_detector(
     detector: Detector, columns: Columns, label: str, settings: FutureSettings, paths: int
 ) -> str:
     """A sentence such as "a letter y (p = 0.98) within the next 4 speaks for '1'"."""
@@ -46,10 +46,10 @@ def describe(
 
 
 def _strongest(detector: Detector) -> list[_Path]:
-    """Paths of all trees by the score of an instance that has their features and no others.
+    """The paths of all trees, those of the highest scores first.
 
-    The conditions of trees overlap: of paths with the same features, the one with most tests says
-    best what it takes.
+    The score is that of a row which has the features of a path and no others. Conditions of trees
+    overlap: among paths with the same features, the one with most tests is kept.
     """
     forest = detector.forest
     by_features: dict[tuple[frozenset[int], tuple[tuple[int, int, int], ...]], _Path] = {}
@@ -69,7 +69,7 @@ def _strongest(detector: Detector) -> list[_Path]:
 def _tests(
     forest: Forest, tree: int
 ) -> Iterator[tuple[frozenset[int], frozenset[int], tuple[tuple[int, int, int], ...]]]:
-    """Of every leaf of a tree: features that are there, that are not, and ranges of bins."""
+    """The tests on the way to every leaf: features present, features absent, ranges of bins."""
     first = int(forest.tree_first[tree])
     open_: list[tuple[int, frozenset[int], frozenset[int], dict[int, tuple[int, int]]]] = [
         (first, frozenset(), frozenset(), {})
@@ -92,7 +92,7 @@ def _tests(
 
 
 def _score(forest: Forest, present: frozenset[int], above: dict[int, int]) -> float:
-    """The sum over all trees for a row with these features, in the bin after those given."""
+    """The sum over all trees for a row with these features, in the bin after each that is given."""
     total = 0.0
     for tree in range(forest.n_trees):
         first = node = int(forest.tree_first[tree])
@@ -108,11 +108,11 @@ def _score(forest: Forest, present: frozenset[int], above: dict[int, int]) -> fl
 
 
 def _pattern(path: _Path, columns: Columns) -> str:
-    """ "a letter y", "x1 and x2 without x3", "none of x1, x2", "size above 3.5"."""
+    """A path in words: "a letter y", "x1 and x2 without x3", "none of x1, x2", "size above 3.5"."""
     words = [_named(columns.feature_names[f]) for f in sorted(path.present)]
     for column, low, high in path.bins:
         words.append(_range(columns, column, low, high))
-    # a letter that is y need not be told not to be z
+    # A column that has one value is known not to have the others.
     decided = {int(columns.column_of[f]) for f in path.present}
     without = [
         columns.feature_names[f].replace("=", " ")
@@ -128,7 +128,7 @@ def _pattern(path: _Path, columns: Columns) -> str:
 
 
 def _named(feature: str) -> str:
-    """A feature "letter=y" is "a letter y"; one without a value goes by its name."""
+    """The feature "letter=y" as "a letter y"; a feature without a value by its name."""
     key, equals, value = feature.partition("=")
     if not equals:
         return feature

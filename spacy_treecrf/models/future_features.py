@@ -1,4 +1,4 @@
-"""MEMM with future features: patterns of later positions that resolve what is ambiguous here.
+"""The MEMM with future features: detectors of patterns at later positions.
 
 Hao 2009, section 5.3, for any number of labels: each label has detectors of its own, and the trees
 of all labels may test all of them.
@@ -7,52 +7,56 @@ of all labels may test all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from spacy_treecrf.engine.boosting import Callback
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.constraints import Masks
-from spacy_treecrf.engine.detectors import Detector, DetectorScorer, push, thermometer
-from spacy_treecrf.engine.fields import Fields
-from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.future_boosting import FutureBooster, FuturePotentials
-from spacy_treecrf.engine.history import History, turned_round
-from spacy_treecrf.engine.linear import LinearWeights
-from spacy_treecrf.engine.local import LocalScorer
+from spacy_treecrf.engine.boosting.linear import LinearWeights
+from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.chain.constraints import Masks
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.future.detectors import Detector, DetectorScorer, push, thermometer
+from spacy_treecrf.engine.future.future_boosting import FutureBooster, FuturePotentials
+from spacy_treecrf.engine.memm.label_history import LabelHistory, turned_round
+from spacy_treecrf.engine.memm.memm_scoring import LocalScorer
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.detector_words import describe
+from spacy_treecrf.engine.trees.forest import Forest
+from spacy_treecrf.models.detector_words import describe_detector
 from spacy_treecrf.models.holding_out import hold_out
-from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder
-from spacy_treecrf.models.local_model import LocalModel, LocalRecipe, read_common
-from spacy_treecrf.models.local_settings import MAX_STEP, FutureSettings
+from spacy_treecrf.models.memm_base import MEMMBase, MEMMBaseRecipe, read_common
+from spacy_treecrf.models.memm_decoding import Inputs, MEMMDecoder
+from spacy_treecrf.models.memm_settings import MAX_STEP, FutureSettings
 from spacy_treecrf.models.model import Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests
+from spacy_treecrf.storage.state_reader import StateReader
 
 MAX_DETECTORS = 10**5
 MAX_START = 1e3
 
 
 @dataclass(frozen=True)
-class FutureMEMM(LocalModel):
+class FutureMEMM(MEMMBase):
+    """A learned MEMM whose trees also test detectors of patterns at later positions."""
+
     settings: FutureSettings
     potentials: FuturePotentials
 
     def describe_detectors(self, paths: int = 3) -> list[str]:
-        """For each detector a sentence: what it looks for, where, and which label that favours.
+        """A sentence for each detector: what it looks for, where, and which label that favours.
 
-        paths: how many patterns of each are named, the strongest first.
+        paths: How many patterns of each detector are named, the strongest first.
         """
         return [
-            describe(detector, self.columns, self.labels[detector.label], self.settings, paths)
+            describe_detector(
+                detector, self.columns, self.labels[detector.label], self.settings, paths
+            )
             for detector in self.potentials.detectors
         ]
 
-    @cached_property
-    def decoder(self) -> LocalDecoder:
+    @cached
+    def decoder(self) -> MEMMDecoder:
         n_features = self.history.n_features + len(self.columns.counts)
         n_numeric = len(self.columns.numeric_names)
         scorer = LocalScorer(
@@ -62,9 +66,9 @@ class FutureMEMM(LocalModel):
             self.columns.bin_values,
             n_numeric + len(self.potentials.detectors),
         )
-        return LocalDecoder(scorer, self.settings, self.masks, self._see)
+        return MEMMDecoder(scorer, self.settings, self.masks, self._with_detectors)
 
-    @cached_property
+    @cached
     def detector_scorer(self) -> DetectorScorer:
         return DetectorScorer(
             self.potentials.detectors,
@@ -73,8 +77,8 @@ class FutureMEMM(LocalModel):
             self.settings.bag_size,
         )
 
-    def _see(self, data: Sequences, workers: Workers) -> Inputs:
-        """Rows with a column for each detector, and what detectors add to scores."""
+    def _with_detectors(self, data: Sequences, workers: Workers) -> Inputs:
+        """Rows with a numeric column for each detector, and what detectors add to scores."""
         qs = self.detector_scorer.bag_probabilities(data, workers)
         extra = np.zeros((data.n_rows, len(self.labels)), np.float32)
         for detector, q in zip(self.potentials.detectors, qs, strict=True):
@@ -87,7 +91,7 @@ class FutureMEMM(LocalModel):
     ) -> FutureTrainer:
         return FutureTrainer(self, data, workers, held_out)
 
-    def _wider_potentials(self, old: History, wide: History) -> FuturePotentials:
+    def _wider_potentials(self, old: LabelHistory, wide: LabelHistory) -> FuturePotentials:
         was = self.potentials
         forests = [history_moved(forest, old, wide) for forest in was.forests]
         added = range(old.n_labels, wide.n_labels)
@@ -108,32 +112,32 @@ class FutureMEMM(LocalModel):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FutureMEMM:
-        fields = Fields(state)
-        settings, labels, columns, masks = read_common(fields, "future_memm", FutureSettings)
+        reader = StateReader(state)
+        settings, labels, columns, masks = read_common(reader, "future_memm", FutureSettings)
         n_labels = len(labels)
-        detectors = _read_detectors(fields.fields("detectors"), n_labels, columns)
-        n_features = History(n_labels, settings.order).n_features + len(columns.counts)
+        detectors = _read_detectors(reader.nested("detectors"), n_labels, columns)
+        n_features = LabelHistory(n_labels, settings.order).n_features + len(columns.counts)
         n_numeric = len(columns.numeric_names) + len(detectors)
-        forest = Forest.from_state(fields.fields("forest"), n_labels, n_features, n_numeric, 0)
+        forest = Forest.from_state(reader.nested("forest"), n_labels, n_features, n_numeric, 0)
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         potentials = FuturePotentials(
-            (forest,), detectors, fields.integer("rounds", n_rounds, 2**31 - 1)
+            (forest,), detectors, reader.integer("rounds", n_rounds, 2**31 - 1)
         )
-        fields.done()
+        reader.done()
         return cls(settings, labels, columns, masks, potentials)
 
 
-def _read_detectors(fields: Fields, n_labels: int, columns: Columns) -> tuple[Detector, ...]:
-    label = fields.array("label", np.int32, (None,), low=0, high=n_labels - 1)
+def _read_detectors(reader: StateReader, n_labels: int, columns: Columns) -> tuple[Detector, ...]:
+    label = reader.array("label", np.int32, (None,), low=0, high=n_labels - 1)
     n = len(label)
     if n > MAX_DETECTORS:
-        fields.fail("label", f"at most {MAX_DETECTORS} detectors", f"{n}")
-    start = fields.array("start", np.float64, (n,), low=-MAX_START, high=MAX_START)
-    eta = fields.array("eta", np.float64, (n,), low=0.0, high=MAX_STEP)
+        reader.fail("label", f"at most {MAX_DETECTORS} detectors", f"{n}")
+    start = reader.array("start", np.float64, (n,), low=-MAX_START, high=MAX_START)
+    eta = reader.array("eta", np.float64, (n,), low=0.0, high=MAX_STEP)
     n_features, n_numeric = len(columns.counts), len(columns.numeric_names)
     forests = [
         Forest.from_state(own, 1, n_features, n_numeric, 0)
-        for own in fields.fields_list("forests", n)
+        for own in reader.nested_list("forests", n)
     ]
     return tuple(
         Detector(int(label[i]), float(start[i]), float(eta[i]), forest)
@@ -142,7 +146,10 @@ def _read_detectors(fields: Fields, n_labels: int, columns: Columns) -> tuple[De
 
 
 class FutureTrainer(Trainer):
-    """Top-level trees and detectors by turns; holds a part out if none is given."""
+    """A trainer whose rounds grow trees and detectors by turns.
+
+    Without held-out data it holds a part of the training data out.
+    """
 
     def __init__(
         self, model: FutureMEMM, data: Sequences, workers: Workers, held_out: Sequences | None
@@ -169,7 +176,7 @@ class FutureTrainer(Trainer):
 
     @property
     def model(self) -> FutureMEMM:
-        return replace(self._model, potentials=self._booster.now)
+        return replace(self._model, potentials=self._booster.learned)
 
     @property
     def log_likelihood(self) -> float:
@@ -180,7 +187,9 @@ class FutureTrainer(Trainer):
 
 
 @dataclass(frozen=True)
-class FutureRecipe(LocalRecipe):
+class FutureRecipe(MEMMBaseRecipe):
+    """How to make a MEMM with future features."""
+
     settings: FutureSettings
     model_type = FutureMEMM
     name = "a MEMM with future features"

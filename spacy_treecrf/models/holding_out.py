@@ -1,4 +1,4 @@
-"""A part of the training data that decides when to stop, where no other data are given for it."""
+"""Held-out data, which decide when to stop: how they are chosen."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 def hold_out(
     data: Sequences, share: float, n_labels: int, seed: int
 ) -> tuple[Sequences, Sequences | None]:
-    """The rest, and about this share of the annotated sequences, drawn at random.
+    """The data without a part, and that part: about `share` of the annotated sequences, at random.
 
-    Every label keeps a sequence to learn it from, so that less may be held out, or nothing at all
-    (None): of a single sequence, say.
+    Every label keeps a sequence to be learned from, so less may be held out, or nothing at all: the
+    part is then None, as for a single sequence.
     """
     known = data.labels != UNKNOWN_LABEL
     sequence_of = np.repeat(np.arange(data.n_sequences), np.diff(data.offsets))
     shows = np.zeros((data.n_sequences, n_labels), bool)
     shows[sequence_of[known], data.labels[known]] = True
-    left = shows.sum(axis=0)  # sequences that show each label
+    left = shows.sum(axis=0)  # sequences with each label that are not held out
     annotated = np.flatnonzero(shows.any(axis=1))
     wanted = int(np.floor(share * len(annotated)))
     held = np.zeros(data.n_sequences, bool)

@@ -1,43 +1,46 @@
 """Maximum-entropy Markov models by boosted trees: P(y_t | y_{t-k..t-1}, x), position by position.
 
-Order 0 is the sliding window: positions independent of each other. Trained on the annotated
-previous labels (McCallum 2000; Hao 2009, section 5.4).
+Order 0 is the sliding window, whose positions are independent of each other. Training uses the
+annotated previous labels (McCallum 2000; Hao 2009, section 5.4).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from spacy_treecrf.engine.boosting import Booster, Callback
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.constraints import Masks, constrain
-from spacy_treecrf.engine.fields import Fields
-from spacy_treecrf.engine.forest import Forest
-from spacy_treecrf.engine.history import History, turned_round
-from spacy_treecrf.engine.linear import LinearWeights
-from spacy_treecrf.engine.local import LocalScorer
-from spacy_treecrf.engine.potentials import Potentials
+from spacy_treecrf.engine.boosting.boosting import Booster
+from spacy_treecrf.engine.boosting.linear import LinearWeights
+from spacy_treecrf.engine.boosting.potentials import Potentials
+from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.chain.constraints import Masks, constrain
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.memm.label_history import LabelHistory, turned_round
+from spacy_treecrf.engine.memm.memm_scoring import LocalScorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.local_decoding import Inputs, LocalDecoder
-from spacy_treecrf.models.local_model import LocalModel, LocalRecipe, read_common
-from spacy_treecrf.models.local_settings import MEMMSettings
+from spacy_treecrf.engine.trees.forest import Forest
+from spacy_treecrf.models.memm_base import MEMMBase, MEMMBaseRecipe, read_common
+from spacy_treecrf.models.memm_decoding import Inputs, MEMMDecoder
+from spacy_treecrf.models.memm_settings import MEMMSettings
 from spacy_treecrf.models.model import Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests, wider
-from spacy_treecrf.models.parts import read_sparse, sparse_state
+from spacy_treecrf.models.stored_parts import read_sparse, sparse_state
+from spacy_treecrf.storage.state_reader import StateReader
 
 
 @dataclass(frozen=True)
-class MEMM(LocalModel):
+class MEMM(MEMMBase):
+    """A learned MEMM."""
+
     settings: MEMMSettings
     potentials: Potentials
 
-    @cached_property
-    def decoder(self) -> LocalDecoder:
+    @cached
+    def decoder(self) -> MEMMDecoder:
         bin_values = self.columns.bin_values
         scorer = LocalScorer(
             self.history,
@@ -46,14 +49,14 @@ class MEMM(LocalModel):
             bin_values,
             len(bin_values),
         )
-        return LocalDecoder(scorer, self.settings, self.masks, _as_it_is)
+        return MEMMDecoder(scorer, self.settings, self.masks, _unchanged)
 
     def trainer(
         self, data: Sequences, workers: Workers, held_out: Sequences | None = None
     ) -> MEMMTrainer:
         return MEMMTrainer(self, data, workers, held_out)
 
-    def _wider_potentials(self, old: History, wide: History) -> Potentials:
+    def _wider_potentials(self, old: LabelHistory, wide: LabelHistory) -> Potentials:
         was = self.potentials
         added = range(old.n_labels, wide.n_labels)
         return Potentials(
@@ -69,7 +72,7 @@ class MEMM(LocalModel):
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
         previous = potentials.previous_linear
-        if potentials.rounds >= self.settings.linear_rounds:  # no linear round will ask for it
+        if potentials.rounds >= self.settings.linear_rounds:  # no later linear round will need it
             previous = LinearWeights.zeros(*previous.shape)
         return self.common_state("memm") | {
             "linear": sparse_state(potentials.linear),
@@ -80,33 +83,33 @@ class MEMM(LocalModel):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> MEMM:
-        fields = Fields(state)
-        settings, labels, columns, masks = read_common(fields, "memm", MEMMSettings)
+        reader = StateReader(state)
+        settings, labels, columns, masks = read_common(reader, "memm", MEMMSettings)
         n_labels = len(labels)
-        history = History(n_labels, settings.order)
+        history = LabelHistory(n_labels, settings.order)
         n_features = history.n_features + len(columns.counts)
         n_numeric = len(columns.numeric_names)
-        forest = Forest.from_state(fields.fields("forest"), n_labels, n_features, n_numeric, 0)
+        forest = Forest.from_state(reader.nested("forest"), n_labels, n_features, n_numeric, 0)
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         potentials = Potentials(
             edges=np.zeros((n_labels + 1, n_labels), np.float32),
-            linear=read_sparse(fields.fields("linear"), n_features, n_numeric, n_labels),
+            linear=read_sparse(reader.nested("linear"), n_features, n_numeric, n_labels),
             previous_linear=read_sparse(
-                fields.fields("previous_linear"), n_features, n_numeric, n_labels
+                reader.nested("previous_linear"), n_features, n_numeric, n_labels
             ),
             forests=(forest,),
-            rounds=fields.integer("rounds", n_rounds, 2**31 - 1),
+            rounds=reader.integer("rounds", n_rounds, 2**31 - 1),
         )
-        fields.done()
+        reader.done()
         return cls(settings, labels, columns, masks, potentials)
 
 
-def _as_it_is(data: Sequences, workers: Workers) -> Inputs:
+def _unchanged(data: Sequences, workers: Workers) -> Inputs:
     return data, None
 
 
-def _moved(weights: LinearWeights, old: History, new: History) -> LinearWeights:
-    """Weights of previous labels at their new ids; new labels have none."""
+def _moved(weights: LinearWeights, old: LabelHistory, new: LabelHistory) -> LinearWeights:
+    """The weights with those of previous labels at their new ids; new labels have zeros."""
     n_labels = weights.categorical.shape[1]
     own = np.zeros((new.order, new.n_labels + 1, n_labels), np.float32)
     was = weights.categorical[: old.n_features].reshape(old.order, old.n_labels + 1, n_labels)
@@ -119,7 +122,7 @@ def _moved(weights: LinearWeights, old: History, new: History) -> LinearWeights:
 
 
 class MEMMTrainer(Trainer):
-    """Boosts a MEMM on the annotated previous labels."""
+    """A trainer that boosts a MEMM on the annotated previous labels."""
 
     def __init__(
         self, memm: MEMM, data: Sequences, workers: Workers, held_out: Sequences | None
@@ -157,7 +160,9 @@ class MEMMTrainer(Trainer):
 
 
 @dataclass(frozen=True)
-class MEMMRecipe(LocalRecipe):
+class MEMMRecipe(MEMMBaseRecipe):
+    """How to make a MEMM."""
+
     settings: MEMMSettings
     model_type = MEMM
     name = "a MEMM"
@@ -165,6 +170,6 @@ class MEMMRecipe(LocalRecipe):
     def untrained(
         self, settings: MEMMSettings, labels: list[str], columns: Columns, masks: Masks
     ) -> MEMM:
-        n_features = History(len(labels), settings.order).n_features + len(columns.counts)
+        n_features = LabelHistory(len(labels), settings.order).n_features + len(columns.counts)
         potentials = Potentials.zeros(len(labels), n_features, len(columns.numeric_names))
         return MEMM(settings, labels, columns, masks, potentials)

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.beam_search import Beams
-from spacy_treecrf.engine.boosting import Callback, predict_labels, predict_marginals
-from spacy_treecrf.engine.chain import Chain, Mask
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.decoding import nbest
+from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.chain.chain import Chain, Mask
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 
@@ -42,6 +41,7 @@ class ModelSettings(Protocol):
     def predictor(self) -> str: ...
     @property
     def threads(self) -> int: ...
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 class SequenceModel(ABC):
@@ -66,7 +66,17 @@ class SequenceModel(ABC):
 
     @abstractmethod
     def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
-        """Of every label after every context. shape: (n_rows, n_contexts, n_labels)"""
+        """Scores of every label after every context. shape: (n_rows, n_contexts, n_labels)"""
+
+    @property
+    def score_bytes(self) -> int:
+        """About what it takes to score one row, which decides how many are scored at once."""
+        return 4 * len(self.labels)
+
+    @property
+    def searches(self) -> bool:
+        """Whether the model finds label sequences by itself, in `search`."""
+        return False
 
     def search(
         self, data: Sequences, workers: Workers, allowed: Mask | None = None
@@ -106,12 +116,12 @@ class Trainer(ABC):
     @property
     @abstractmethod
     def model(self) -> SequenceModel:
-        """As far as it has learned; also after Ctrl-C."""
+        """The model as far as it has learned, also after Ctrl-C."""
 
     @property
     @abstractmethod
     def log_likelihood(self) -> float:
-        """Of the training data now, per annotated row."""
+        """Training log-likelihood per annotated row."""
 
     @abstractmethod
     def train(self, rounds: int, callback: Callback | None = None) -> SequenceModel:
@@ -142,45 +152,3 @@ class TrainingInterrupted(KeyboardInterrupt):
     def __init__(self, model: SequenceModel) -> None:
         super().__init__(f"after {model.rounds} rounds")
         self.model = model
-
-
-class Predictor:
-    """A model and the threads that apply it. predictor: "viterbi" or "marginal"."""
-
-    def __init__(
-        self, model: SequenceModel, workers: Workers, predictor: str | None = None
-    ) -> None:
-        self.model = model
-        self.workers = workers
-        self.predictor = predictor or model.settings.predictor
-        self.chain = model.chain
-
-    def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
-        return self.model.scores(data, self.workers)
-
-    def labels(self, data: Sequences) -> npt.NDArray[np.int32]:
-        found = self._search(data) if self.predictor == "viterbi" else None
-        if found is not None:
-            return found.labels[:, 0]
-        return predict_labels(self.scores(data), data, self.chain, self.predictor, self.workers)
-
-    def marginals(self, data: Sequences) -> npt.NDArray[np.float64]:
-        return predict_marginals(self.scores(data), data, self.chain, self.workers)
-
-    def nbest(
-        self, data: Sequences, n: int
-    ) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]]:
-        """Of each sequence: label sequences (m, length) and their log probabilities (m,)."""
-        bounds = zip(data.offsets[:-1], data.offsets[1:], strict=True)
-        found = self._search(data)
-        if found is not None:
-            kept = np.minimum(found.counts, n)
-            return [
-                (np.ascontiguousarray(found.labels[a:b, :m].T), log_p[:m])
-                for (a, b), m, log_p in zip(bounds, kept, found.log_p, strict=True)
-            ]
-        scores = self.scores(data)
-        return self.workers.map(lambda b: nbest(scores[b[0] : b[1]], self.chain, n), list(bounds))
-
-    def _search(self, data: Sequences) -> Beams | None:
-        return self.model.search(data, self.workers)

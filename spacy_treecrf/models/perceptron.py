@@ -1,52 +1,57 @@
-"""The averaged or voted perceptron: the fast baseline that everyone knows."""
+"""The averaged or voted perceptron (Collins 2002): a fast baseline."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine import chain as chains
-from spacy_treecrf.engine.boosting import Callback, RoundInfo, predict_labels
-from spacy_treecrf.engine.chain import Chain
-from spacy_treecrf.engine.columns import Columns
-from spacy_treecrf.engine.constraints import Masks, first_forbidden
-from spacy_treecrf.engine.fields import Fields
-from spacy_treecrf.engine.linear import LinearWeights, linear_scores
-from spacy_treecrf.engine.perceptron import (
+from spacy_treecrf.engine.boosting.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.boosting.rounds import (
+    Callback,
+    HeldOut,
+    Stopping,
+    figures_of,
+    possible_log_likelihood,
+    refuse_forbidden_labels,
+    run_rounds,
+)
+from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.chain.chain import Chain, StepPotentials
+from spacy_treecrf.engine.chain.constraints import Masks, first_forbidden
+from spacy_treecrf.engine.chain.prediction import predict_labels
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.perceptron.learning import (
     Weights,
     draw_order,
     perceptron_pass,
+    training_rows,
     zero_weights,
 )
-from spacy_treecrf.engine.residuals import allowed_labels
-from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
-from spacy_treecrf.models.parts import (
+from spacy_treecrf.models.perceptron_settings import PerceptronSettings
+from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
     new_masks,
     read_masks,
     wider_masks,
 )
-from spacy_treecrf.models.perceptron_settings import (
-    PerceptronSettings,
-    read_perceptron_settings,
-)
+from spacy_treecrf.storage.state_reader import StateReader
 
 MAX_TOTAL = 1e15
-# Votes of labels that nobody votes for: less than any vote, and not nothing.
+# Votes that every label has in advance: less than one, so that none has a share of zero.
 HALF_A_VOTE = 0.5
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Weights as they are now, the totals that make averages of them, and steps behind them."""
+    """The weights, their totals over all steps, which make averages, and the number of steps."""
 
     weights: Weights
     totals: Weights
@@ -62,7 +67,10 @@ class Learned:
 
 @dataclass(frozen=True)
 class Perceptron(SequenceModel):
-    """A learned perceptron. voters: weights that vote, of method "voted"."""
+    """A learned perceptron.
+
+    voters: The weights that vote, if the method is "voted".
+    """
 
     settings: PerceptronSettings
     labels: list[str]
@@ -73,7 +81,7 @@ class Perceptron(SequenceModel):
 
     @property
     def chain(self) -> Chain:
-        """Of the averaged weights; votes are counted position by position."""
+        """The chain of the averaged weights; of order 0 where votes decide each position."""
         if self.settings.method == "voted":
             return Chain(0, *self.masks)
         return self._chain(self.learned.average)
@@ -83,7 +91,7 @@ class Perceptron(SequenceModel):
         return self.learned.rounds
 
     def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
-        """Sums of averaged weights; of voters, the logarithms of their votes' shares."""
+        """Sums of averaged weights; where voters decide, the logarithms of the shares of votes."""
         if self.settings.method == "averaged":
             return self._scores(self._average, data, workers)
         n_labels = len(self.labels)
@@ -102,7 +110,7 @@ class Perceptron(SequenceModel):
         return PerceptronTrainer(self, data, workers, held_out)
 
     def with_labels(self, labels: list[str]) -> Perceptron:
-        """Further labels have no weights: they win nowhere until a mistake teaches them."""
+        """The model with further labels, whose weights are zero until a mistake teaches them."""
         new = [label for label in dict.fromkeys(labels) if label not in self.labels]
         if not new:
             return self
@@ -119,7 +127,7 @@ class Perceptron(SequenceModel):
     def to_state(self) -> dict[str, Any]:
         return {
             "kind": "perceptron",
-            "settings": asdict(self.settings),
+            "settings": self.settings.to_state(),
             "labels": self.labels,
             "columns": self.columns.to_state(),
             "masks": masks_state(self.masks),
@@ -132,31 +140,31 @@ class Perceptron(SequenceModel):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Perceptron:
-        reader = Fields(state)
+        reader = StateReader(state)
         reader.string("kind", choices=("perceptron",))
-        settings = read_perceptron_settings(reader.fields("settings"))
+        settings = PerceptronSettings.from_state(reader.nested("settings"))
         labels = reader.strings("labels", unique=True)
         if not labels:
             reader.fail("labels", "at least one label", "none")
         columns = Columns.from_state(reader.table("columns"))
         if columns.missing != settings.missing:
             reader.fail("columns", f"missing={settings.missing!r}", "another")
-        masks = read_masks(reader.fields("masks"), len(labels))
+        masks = read_masks(reader.nested("masks"), len(labels))
         shape = (len(columns.counts), len(columns.numeric_names), len(labels))
         learned = Learned(
-            _read_weights(reader.fields("weights"), *shape, MAX_WEIGHT),
-            _read_weights(reader.fields("totals"), *shape, MAX_TOTAL),
+            _read_weights(reader.nested("weights"), *shape, MAX_WEIGHT),
+            _read_weights(reader.nested("totals"), *shape, MAX_TOTAL),
             reader.integer("steps", 0, 2**53),
             reader.integer("rounds", 0, 2**31 - 1),
         )
         if any(np.any(np.abs(part) > MAX_WEIGHT) for part in learned.average):
             reader.fail("totals", "those of moderate averages", "others")
-        tables = reader.fields_list("voters")
+        tables = reader.nested_list("voters")
         voters = tuple(_read_weights(table, *shape, MAX_WEIGHT) for table in tables)
         reader.done()
         return cls(settings, labels, columns, masks, learned, voters)
 
-    @cached_property
+    @cached
     def _average(self) -> LinearWeights:
         return _linear(self.learned.average)
 
@@ -178,7 +186,7 @@ class Perceptron(SequenceModel):
 
 
 class PerceptronTrainer(Trainer):
-    """Passes over the training data, in an order that each round draws anew."""
+    """A trainer whose rounds pass over the training data, each in an order of its own."""
 
     def __init__(
         self,
@@ -188,16 +196,12 @@ class PerceptronTrainer(Trainer):
         held_out: Sequences | None = None,
     ) -> None:
         self.data = data
-        self.n_annotated = max(1, int((data.labels != UNKNOWN_LABEL).sum()))
+        self.n_annotated = data.n_annotated
         self._model = model
         self._workers = workers
         self._held_out = held_out
-        row = first_forbidden(data.labels, data.offsets, model.masks)
-        if row is not None:
-            raise ValueError(
-                f"treecrf: constraints={model.settings.constraints!r} forbid labels of the "
-                "training data; correct the labels, or use constraints='observed' or 'none'"
-            )
+        if first_forbidden(data.labels, data.offsets, model.masks) is not None:
+            refuse_forbidden_labels(model.settings.constraints)
 
     @property
     def model(self) -> Perceptron:
@@ -206,28 +210,45 @@ class PerceptronTrainer(Trainer):
     @property
     def log_likelihood(self) -> float:
         """A perceptron maximises none; this is what its scores make of the training data."""
-        return _log_likelihood(self._model, self.data, self._workers) / self.n_annotated
+        scores = self._model.scores(self.data, self._workers)
+        likelihood = possible_log_likelihood(scores, self.data, self._model.chain)
+        return likelihood / self.n_annotated
+
+    @property
+    def rounds(self) -> int:
+        return self._model.rounds
+
+    @property
+    def n_trees(self) -> int:
+        return 0
+
+    @property
+    def learned(self) -> Perceptron:
+        return self._model
+
+    @property
+    def finished(self) -> bool:
+        return False
 
     def train(self, rounds: int, callback: Callback | None = None) -> Perceptron:
-        began = time.perf_counter()
-        best, best_value = self._model, -np.inf
         patience = self._model.settings.patience
-        while self._model.rounds < rounds:
-            self._model = self._pass(self._model)
-            info = RoundInfo(self._model.rounds, float("nan"), time.perf_counter() - began, 0)
-            if self._held_out is not None:
-                info = self._judged(info)
-            if callback:
-                callback(info)
-            if info.held_out_accuracy is not None:
-                if info.held_out_accuracy > best_value:
-                    best, best_value = self._model, info.held_out_accuracy
-                elif patience and self._model.rounds - best.rounds >= patience:
-                    break
-        return best if self._held_out is not None else self._model
+        return run_rounds(self, rounds, Stopping(patience, "accuracy", from_start=False), callback)
+
+    def learn_round(self) -> None:
+        self._model = self._pass(self._model)
+
+    def round_log_likelihood(self) -> float:
+        return math.nan
+
+    def held_out_figures(self) -> HeldOut | None:
+        if self._held_out is None:
+            return None
+        data, model, workers = self._held_out, self._model, self._workers
+        scores = model.scores(data, workers)
+        return figures_of(scores, data, model.chain, model.settings.predictor, workers)
 
     def _pass(self, model: Perceptron) -> Perceptron:
-        """One round: every sequence once, with a stop for each voter."""
+        """One round: every sequence once, with a stop wherever a voter is kept."""
         settings, data, learned = model.settings, self.data, model.learned
         start, trans, end = (mask.astype(np.float64) for mask in model.masks)
         weights = Weights(*(array.copy() for array in learned.weights))
@@ -235,47 +256,20 @@ class PerceptronTrainer(Trainer):
         order = draw_order(data.n_sequences, settings.seed, learned.rounds)
         voters, steps = list(model.voters), learned.steps
         n_parts = settings.voters if settings.method == "voted" else 1
+        rows = training_rows(data, model.columns.bin_values)
+        masks = StepPotentials(settings.order, np.concatenate([trans, start[None]]), end)
         for part in np.array_split(order, n_parts):
-            perceptron_pass(
-                data.codes,
-                data.numeric,
-                model.columns.bin_values,
-                data.offsets,
-                data.labels,
-                data.weights,
-                part,
-                settings.order,
-                np.concatenate([trans, start[None]]),
-                end,
-                settings.beam or 0,
-                weights,
-                totals,
-                float(steps),
-            )
+            perceptron_pass(rows, part, masks, settings.beam or 0, weights, totals, float(steps))
             steps += len(part)
             if settings.method == "voted":
                 voters.append(Weights(*(array.copy() for array in weights)))
         after = Learned(weights, totals, steps, learned.rounds + 1)
         return replace(model, learned=after, voters=tuple(voters))
 
-    def _judged(self, info: RoundInfo) -> RoundInfo:
-        data, model = self._held_out, self._model
-        assert data is not None
-        scores = model.scores(data, self._workers)
-        predictor = model.settings.predictor
-        labels = predict_labels(scores, data, model.chain, predictor, self._workers)
-        known = data.labels != UNKNOWN_LABEL
-        n = max(1, int(known.sum()))
-        return replace(
-            info,
-            held_out_log_likelihood=_log_likelihood(model, data, self._workers) / n,
-            held_out_accuracy=float((labels == data.labels)[known].sum()) / n,
-        )
-
 
 @dataclass(frozen=True)
 class PerceptronRecipe(Recipe):
-    """A perceptron with these settings."""
+    """How to make a perceptron with these settings."""
 
     settings: PerceptronSettings
 
@@ -288,7 +282,7 @@ class PerceptronRecipe(Recipe):
         return _untrained(settings, labels, columns, masks)
 
     def continued(self, model: SequenceModel) -> Perceptron:
-        """What the model is stays as it is: its order, its method, its constraints."""
+        """The model with these settings, except for its order, method and constraints."""
         if not isinstance(model, Perceptron):
             raise ValueError("treecrf: only a perceptron can go on as one; train a new model")
         was = model.settings
@@ -312,16 +306,8 @@ def _linear(weights: Weights) -> LinearWeights:
     return LinearWeights(weights.categorical.astype(np.float32), weights.numeric.astype(np.float32))
 
 
-def _log_likelihood(model: Perceptron, data: Sequences, workers: Workers) -> float:
-    allowed = allowed_labels(data.labels, len(model.labels))
-    scores = model.scores(data, workers)
-    log_p = chains.log_probability_of(scores, data.offsets, model.chain, allowed)
-    log_p[np.isneginf(log_p)] = 0.0  # forbidden by constraints: no weight can change that
-    return float(log_p.sum())
-
-
 def _read_weights(
-    reader: Fields, n_features: int, n_numeric: int, n_labels: int, limit: float
+    reader: StateReader, n_features: int, n_numeric: int, n_labels: int, limit: float
 ) -> Weights:
     shapes = ((n_features, n_labels), (n_numeric, n_labels), (n_labels + 1, n_labels))
     names = Weights._fields

@@ -2,67 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from spacy_treecrf.engine.fields import Fields
-from spacy_treecrf.engine.missing import ABSENT_METHOD
-from spacy_treecrf.engine.settings import CHOICES, MAX_ROUNDS, check_beam, check_integer
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
+from spacy_treecrf.engine.setting import SettingsBase, Word, choice, integer, like, refused
 
-METHODS = ("averaged", "voted")
 DEFAULT_ROUNDS = 10
-
-_CHOICES = {
-    "method": METHODS,
-    "constraints": CHOICES["constraints"],
-    "predictor": CHOICES["predictor"],
-}
-_INTEGERS = {
-    "order": (0, 1),
-    "rounds": (0, MAX_ROUNDS),
-    "voters": (1, 1000),
-    "min_count": (1, 2**31 - 1),
-    "max_bins": (2, 255),
-    "patience": (0, 10**6),
-    "threads": (0, 1024),
-    "seed": (0, 2**63 - 1),
-}
 
 
 @dataclass(frozen=True)
-class PerceptronSettings:
-    """What to learn and how; `PerceptronTagger` documents each of them."""
+class PerceptronSettings(SettingsBase):
+    """What to learn and how; the docstring of `PerceptronTagger` says more about each setting."""
 
-    method: str = "averaged"
-    order: int = 1
-    rounds: int | None = None
-    voters: int = 2
-    beam: int | None = None
-    min_count: int = 1
-    max_bins: int = 255
-    constraints: str = "none"
-    predictor: str = "viterbi"
-    patience: int = 3
-    threads: int = 0
-    seed: int = 0
+    method: str = choice(
+        "averaged",
+        "What predicts: the mean of all weights (averaged) or votes of several weights (voted).",
+        ("averaged", "voted"),
+    )
+    order: int = like(Settings, "order", high=1)
+    rounds: int | None = like(
+        Settings,
+        "rounds",
+        help="Number of passes over the data.",
+        words=(Word(None, str(DEFAULT_ROUNDS), decided=True),),
+    )
+    voters: int = integer(
+        2, "Number of weights of each round that vote, if method is voted.", low=1, high=1000
+    )
+    beam: int | None = like(Settings, "beam")
+    min_count: int = like(Settings, "min_count", default=1)
+    max_bins: int = like(Settings, "max_bins")
+    constraints: str = like(Settings, "constraints")
+    predictor: str = like(Settings, "predictor")
+    patience: int = like(
+        Settings,
+        "patience",
+        default=3,
+        help="Number of rounds without a better held-out accuracy before training stops; "
+        "0 is never.",
+    )
+    threads: int = like(
+        Settings, "threads", help="Number of threads of prediction; 0 means all cores."
+    )
+    seed: int = like(Settings, "seed", help="Seed of the order of the sequences.")
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in choices:
-                raise ValueError(
-                    f"treecrf: setting {name!r} is {value!r}; use one of "
-                    + ", ".join(map(repr, choices))
-                )
-        for name, (low, high) in _INTEGERS.items():
-            value = getattr(self, name)
-            if name != "rounds" or value is not None:
-                object.__setattr__(self, name, check_integer(name, value, low, high))
-        check_beam(self.beam)
+        super().__post_init__()
         if self.beam is not None and self.order == 0:
-            raise ValueError(
-                f"treecrf: setting 'beam' is {self.beam!r}; use None with order=0, which looks at "
-                "each position on its own"
+            raise refused(
+                "beam", self.beam, "None with order=0, which looks at each position on its own"
             )
 
     @property
@@ -73,15 +62,3 @@ class PerceptronSettings:
     def resolved(self) -> PerceptronSettings:
         """The same with the number of rounds decided."""
         return replace(self, rounds=DEFAULT_ROUNDS) if self.rounds is None else self
-
-    @classmethod
-    def names(cls) -> list[str]:
-        return [field.name for field in fields(cls)]
-
-
-def read_perceptron_settings(reader: Fields) -> PerceptronSettings:
-    values: dict[str, Any] = {name: reader.string(name) for name in _CHOICES}
-    values |= {name: reader.integer(name) for name in _INTEGERS}
-    values["beam"] = None if reader.is_none("beam") else reader.integer("beam")
-    reader.done()
-    return PerceptronSettings(**values)

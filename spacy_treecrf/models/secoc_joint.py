@@ -1,27 +1,27 @@
-"""Training of all columns of a code together."""
+"""Training of all bits of an output code together, by the likelihood of the labels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from spacy_treecrf.engine.boosting import Callback
-from spacy_treecrf.engine.coded_boosting import CodedBooster
-from spacy_treecrf.engine.potentials import Potentials
+from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.codes.coded_boosting import CodedBooster
+from spacy_treecrf.engine.codes.course import Course
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Trainer
-from spacy_treecrf.models.secoc import SECOC
+from spacy_treecrf.models.secoc_model import SECOCModel
 
 
 class JointTrainer(Trainer):
-    """A round grows a tree for each bit."""
+    """A trainer whose rounds grow a tree for each bit."""
 
     def __init__(
-        self, model: SECOC, data: Sequences, workers: Workers, held_out: Sequences | None
+        self, model: SECOCModel, data: Sequences, workers: Workers, held_out: Sequences | None
     ) -> None:
         settings = model.settings
-        assert isinstance(settings.base, Settings)  # settings of joint training are checked
+        assert isinstance(settings.base, Settings)  # SECOCSettings allow no other base
         self._model = model
         self._booster = CodedBooster(
             data,
@@ -36,23 +36,26 @@ class JointTrainer(Trainer):
                 seed=settings.seed,
             ),
             workers,
-            model.potentials,
+            model.course or Course.start(model.potentials),
             held_out,
         )
         self.data = self._booster.train.data
         self.n_annotated = self._booster.n_annotated
 
     @property
-    def model(self) -> SECOC:
-        return self._with(self._booster.potentials)
+    def model(self) -> SECOCModel:
+        return self._with(self._booster.course)
 
     @property
     def log_likelihood(self) -> float:
         return self._booster.log_likelihood
 
-    def train(self, rounds: int, callback: Callback | None = None) -> SECOC:
+    def train(self, rounds: int, callback: Callback | None = None) -> SECOCModel:
         return self._with(self._booster.boost(rounds, callback))
 
-    def _with(self, potentials: Potentials) -> SECOC:
+    def _with(self, course: Course) -> SECOCModel:
+        if not course.steps:
+            return self._model
+        potentials = course.potentials
         chain = replace(self._model.label_chain, edges=potentials.edges)
-        return replace(self._model, potentials=potentials, label_chain=chain)
+        return replace(self._model, potentials=potentials, label_chain=chain, course=course)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from spacy_treecrf.engine.fields import Fields
-from spacy_treecrf.engine.missing import IN_TREES
-from spacy_treecrf.engine.settings import (
-    CHOICES,
-    Settings,
-    check_beam,
-    check_integer,
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.codes import code_words
+from spacy_treecrf.engine.encoding.missing_methods import IN_TREES
+from spacy_treecrf.engine.setting import (
+    Setting,
+    SettingsBase,
+    Word,
+    choice,
+    integer,
+    like,
+    made,
+    refused,
+    shown,
 )
-from spacy_treecrf.models import codes
-from spacy_treecrf.models.crf import read_settings
-from spacy_treecrf.models.perceptron_settings import (
-    PerceptronSettings,
-    read_perceptron_settings,
-)
+from spacy_treecrf.models.perceptron_settings import PerceptronSettings
+from spacy_treecrf.storage.state_reader import StateReader
 
 Base = Settings | PerceptronSettings
 
-TRAININGS = ("auto", "joint", "columns")
-DECODINGS = ("joint", *codes.DECODINGS)
-CASCADES = ("cross_fitted", "training")
+BASES: dict[str, type[Base]] = {"boosted": Settings, "perceptron": PerceptronSettings}
 ALL = "all"
 AUTO = "auto"
 # From so many labels on, "auto" trains inside a beam of so many.
@@ -35,15 +35,6 @@ ROUNDS_TIMES_LABELS = 3600
 JOINT_ROUNDS = (12, 40)
 COLUMN_ROUNDS = 30
 
-_CHOICES = {
-    "code": codes.KINDS,
-    "training": TRAININGS,
-    "decoding": DECODINGS,
-    "cascade": CASCADES,
-    "constraints": CHOICES["constraints"],
-    "predictor": CHOICES["predictor"],
-}
-_INTEGERS = {"folds": (2, 100), "threads": (0, 1024), "seed": (0, 2**63 - 1)}
 # What bits have no use for, and the one value that each of these may have: in any training, and
 # in joint training.
 _ALWAYS: dict[str, Any] = {"constraints": "none", "beam": None}
@@ -58,40 +49,92 @@ _JOINT: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class SECOCSettings:
-    """What to learn and how; `SECOCCRF` documents each of them."""
+class Learner(Setting):
+    """The settings of what learns a bit; a model file names its kind in a field of its own."""
 
-    bits: int | None = None
-    code: str = "random"
-    training: str = AUTO
-    history: int | str = 0
-    cascade: str = "cross_fitted"
-    decoding: str = "joint"
-    folds: int = 5
-    beam: int | str | None = AUTO
-    constraints: str = "none"
-    predictor: str = "viterbi"
-    threads: int = 0
-    seed: int = 0
-    base: Base = field(default_factory=Settings)
+    @property
+    def type_text(self) -> str:
+        return '{"boosted", "perceptron"} or estimator'
+
+    @property
+    def allowed(self) -> str:
+        return "a boosted CRF or a perceptron"
+
+    def check(self, name: str, value: Any) -> Any:
+        if not isinstance(value, (Settings, PerceptronSettings)):
+            raise refused(name, value, self.allowed)
+        return value
+
+    def parse(self, text: str) -> Any:
+        return BASES[text]() if text in BASES else text
+
+    def read(self, name: str, reader: StateReader) -> Any:
+        table = reader.nested(name)
+        return BASES[reader.string("learner", choices=tuple(BASES))].from_state(table)
+
+    def stored(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: value.to_state(), "learner": _learner(value)}
+
+    def shown(self, value: Any) -> str:
+        return shown(_learner(value))
+
+
+def _learner(value: Base) -> str:
+    return next(learner for learner, base in BASES.items() if isinstance(value, base))
+
+
+@dataclass(frozen=True)
+class SECOCSettings(SettingsBase):
+    """What to learn and how; the docstring of `SECOCCRF` says more about each setting."""
+
+    bits: int | None = integer(
+        None,
+        "Length of the code words.",
+        low=1,
+        high=code_words.MAX_BITS,
+        words=[Word(None, "a length that suits the number of labels", decided=True)],
+    )
+    code: str = choice("random", "How code words are made.", code_words.KINDS)
+    training: str = choice(
+        AUTO,
+        "Whether all bits are learned together, or each bit (a column of the code) as its own CRF.",
+        (AUTO, "joint", "columns"),
+    )
+    history: int | str = integer(
+        0,
+        "Number of columns before it whose predictions a column sees.",
+        low=0,
+        high=code_words.MAX_BITS,
+        words=[Word(ALL, stored=-1)],
+    )
+    cascade: str = choice(
+        "cross_fitted",
+        "Which predictions of other columns a column with history sees in training.",
+        ("cross_fitted", "training"),
+    )
+    decoding: str = choice(
+        "joint",
+        "How labels are found from the probabilities of bits.",
+        ("joint", *code_words.DECODINGS),
+    )
+    folds: int = integer(5, "Number of folds of cross-fitting.", low=2, high=100)
+    beam: int | str | None = like(
+        Settings,
+        "beam",
+        default=AUTO,
+        words=(
+            Word(AUTO, "a beam in training alone, for many labels", stored=-1),
+            Word(None, "exact inference", stored=0),
+        ),
+    )
+    constraints: str = like(Settings, "constraints")
+    predictor: str = like(Settings, "predictor")
+    threads: int = like(Settings, "threads")
+    seed: int = like(Settings, "seed", help="Seed of the code and of all random draws.")
+    base: Base = made(Learner("What learns a bit."), Settings())  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in choices:
-                raise _bad(name, value, "one of " + ", ".join(map(repr, choices)))
-        for name, (low, high) in _INTEGERS.items():
-            object.__setattr__(self, name, check_integer(name, getattr(self, name), low, high))
-        if self.bits is not None:
-            object.__setattr__(self, "bits", check_integer("bits", self.bits, 1, codes.MAX_BITS))
-        if self.history != ALL:
-            try:
-                history = check_integer("history", self.history, 0, codes.MAX_BITS)
-            except ValueError:
-                raise _bad("history", self.history, f"an integer from 0 on, or {ALL!r}") from None
-            object.__setattr__(self, "history", history)
-        if self.beam != AUTO:
-            check_beam(self.beam)
+        super().__post_init__()
         self._check_base()
         if self.training == AUTO:
             base = self.base
@@ -103,12 +146,12 @@ class SECOCSettings:
 
     @property
     def order(self) -> int:
-        """Of the chain over labels: the published decodings look at each position alone."""
+        """Order of the chain over labels; the published decodings look at each position alone."""
         return 1 if self.decoding == "joint" else 0
 
     @property
     def rounds(self) -> int | None:
-        """Of joint training those of the base; else a round learns one column."""
+        """Rounds of joint training are those of the base; else a round learns one bit."""
         return self.base.rounds if self.training == "joint" else self.bits
 
     @property
@@ -143,7 +186,7 @@ class SECOCSettings:
 
     def resolved(self, n_labels: int) -> SECOCSettings:
         """The same with what depends on the number of labels decided."""
-        bits = codes.check_bits(self.code, n_labels, self.bits)
+        bits = code_words.check_bits(self.code, n_labels, self.bits)
         base = self.base
         if isinstance(base, PerceptronSettings):
             base = base.resolved()
@@ -158,94 +201,58 @@ class SECOCSettings:
 
     def changed(self, **settings: Any) -> SECOCSettings:
         """Some settings changed; those of the base by their own names."""
-        own = {name for name in self.names() if name != "base"}
+        own = self.settings()
         mine = {name: value for name, value in settings.items() if name in own}
         rest = {name: value for name, value in settings.items() if name not in own}
         return replace(self, **mine, base=replace(self.base, **rest))
 
-    @classmethod
-    def names(cls) -> list[str]:
-        return [f.name for f in fields(cls)]
-
     def _check_base(self) -> None:
         base = self.base
-        if not isinstance(base, (Settings, PerceptronSettings)):
-            raise _bad("base", base, "a boosted CRF or a perceptron")
         if isinstance(base, PerceptronSettings):
             if base.method != "averaged":
-                raise _bad("base.method", base.method, "'averaged': bits need scores, not votes")
+                raise refused("base.method", base.method, "'averaged': bits need scores, not votes")
             if base.constraints != "none":
-                raise _bad("base.constraints", base.constraints, "'none', and SECOC's own instead")
+                raise refused(
+                    "base.constraints", base.constraints, "'none', and SECOC's own instead"
+                )
             return
         if base.order > 1:
-            raise _bad("base.order", base.order, "0 or 1")
+            raise refused("base.order", base.order, "0 or 1")
         if base.missing in IN_TREES:
-            raise _bad(
+            raise refused(
                 "base.missing", base.missing, "one that is part of the encoding, not of trees"
             )
         for name, value in _ALWAYS.items():
             if getattr(base, name) != value:
-                raise _bad(
+                raise refused(
                     f"base.{name}", getattr(base, name), f"{value!r}, and that of the output code"
                 )
 
     def _check_together(self) -> None:
         if self.training == "joint":
             if self.history != 0:
-                raise _bad(
+                raise refused(
                     "history",
                     self.history,
                     "0 with training='joint', whose columns learn together; a cascade needs "
                     "training='columns'",
                 )
             if self.decoding != "joint":
-                raise _bad(
+                raise refused(
                     "decoding", self.decoding, "'joint' with training='joint', else 'columns'"
                 )
             if isinstance(self.base, PerceptronSettings):
-                raise _bad("training", self.training, "'columns' with a perceptron as the base")
+                raise refused("training", self.training, "'columns' with a perceptron as the base")
             if self.base.family == "joint":
-                raise _bad("base.family", "joint", "'auto' or 'separate' with training='joint'")
+                raise refused("base.family", "joint", "'auto' or 'separate' with training='joint'")
             for name, value in _JOINT.items():
                 if getattr(self.base, name) != value:
-                    raise _bad(
+                    raise refused(
                         f"base.{name}", getattr(self.base, name), f"{value!r} with training='joint'"
                     )
         if self.order == 0 and self.constraints != "none":
-            raise _bad(
+            raise refused(
                 "constraints",
                 self.constraints,
                 f"'none' with decoding={self.decoding!r}, which has no transitions to constrain",
             )
-
-
-def read_secoc_settings(reader: Fields) -> SECOCSettings:
-    values: dict[str, Any] = {name: reader.string(name) for name in _CHOICES}
-    values |= {name: reader.integer(name) for name in _INTEGERS}
-    values["bits"] = reader.integer("bits")
-    history = reader.integer("history", -1, codes.MAX_BITS)
-    values["history"] = ALL if history < 0 else history
-    beam = reader.integer("beam", -1, 2**31 - 1)
-    values["beam"] = {-1: AUTO, 0: None}.get(beam, beam)
-    base = reader.fields("base")
-    learner = reader.string("learner", choices=("boosted", "perceptron"))
-    values["base"] = read_settings(base) if learner == "boosted" else read_perceptron_settings(base)
-    reader.done()
-    return SECOCSettings(**values)
-
-
-def secoc_settings_state(settings: SECOCSettings) -> dict[str, Any]:
-    state = {name: getattr(settings, name) for name in SECOCSettings.names()}
-    base = settings.base
-    beam: dict[Any, int] = {AUTO: -1, None: 0}
-    return {
-        **state,
-        "history": -1 if settings.history == ALL else settings.history,
-        "beam": beam.get(settings.beam, settings.beam),
-        "base": {name: getattr(base, name) for name in type(base).names()},
-        "learner": "boosted" if isinstance(base, Settings) else "perceptron",
-    }
-
-
-def _bad(name: str, value: Any, expected: str) -> ValueError:
-    return ValueError(f"treecrf: setting {name!r} is {value!r}; use {expected}")

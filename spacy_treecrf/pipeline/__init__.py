@@ -1,1 +1,4 @@
-"""The spaCy side: the `treecrf` pipe, its tasks, training and measured confidence."""
+"""The spaCy pipe: factory, tasks, architectures, training through spaCy's loop.
+
+Taggers and the command line may import it; it imports models, features, labels and engine.
+"""

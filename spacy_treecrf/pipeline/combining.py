@@ -1,26 +1,45 @@
-"""The best labellings of a doc from the best labellings of its sequences."""
+"""The best labellings of a doc, combined from the best labellings of its sequences."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Choice = tuple[list[str], float]  # labels and log probability
 
 
 def best_combinations(choices: Sequence[Sequence[Choice]], n: int) -> list[tuple[list[str], float]]:
-    """The n most probable choices of one labelling for each sequence, with probabilities.
+    """The n most probable choices of one labelling for each sequence, with their probabilities.
 
-    choices: of each sequence its own best labellings, falling. The n best of all sequences up to
-    one only need the n best of those before it.
+    The n best combinations of the first sequences are all that the next sequence needs.
+
+    choices: The best labellings of each sequence, by falling probability.
     """
-    best: list[tuple[float, Any]] = [(0.0, None)]  # with the labellings as a chain: (before, last)
+    # log probabilities with labellings as linked lists: (before, last)
+    best: list[tuple[float, Any]] = [(0.0, None)]
     for own in choices:
-        joined = ((p + q, (chain, labels)) for p, chain in best for labels, q in own)
-        best = heapq.nlargest(n, joined, key=lambda choice: choice[0])
+        best = [(p, (best[i][1], own[j][0])) for p, i, j in _best_pairs(best, own, n)]
     return [(_labels(chain), math.exp(log_p)) for log_p, chain in best]
+
+
+def _best_pairs(
+    best: Sequence[tuple[float, Any]], own: Sequence[Choice], n: int
+) -> Iterator[tuple[float, int, int]]:
+    """The n largest sums of one log probability each, with their places, the largest first.
+
+    Both are sorted. A place of `best` is looked at once the place before it was used.
+    """
+    heap = [(-(best[0][0] + own[0][1]), 0, 0)] if best and own else []
+    while heap and n:
+        value, i, j = heapq.heappop(heap)
+        yield -value, i, j
+        n -= 1
+        if j == 0 and i + 1 < len(best):
+            heapq.heappush(heap, (-(best[i + 1][0] + own[0][1]), i + 1, 0))
+        if j + 1 < len(own):
+            heapq.heappush(heap, (-(best[i][0] + own[j + 1][1]), i, j + 1))
 
 
 def _labels(chain: Any) -> list[str]:

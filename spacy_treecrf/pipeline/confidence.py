@@ -1,4 +1,4 @@
-"""Probabilities on docs: token._.treecrf_prob and span._.treecrf_prob."""
+"""Probabilities on docs: the extensions token._.treecrf_prob and span._.treecrf_prob."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy.typing as npt
 from spacy.tokens import Doc, Span, Token
 
 NAME = "treecrf_prob"
-SPANS = "treecrf_prob.spans"  # in doc.user_data
+SPANS = "treecrf_prob.spans"  # key in doc.user_data
 
 
 def register_extensions() -> None:
-    """Called when a pipe that sets them is made."""
+    """Register both extensions; called when a pipe that sets them is made."""
     if not Token.has_extension(NAME):
         Token.set_extension(NAME, getter=_of_token)
     if not Span.has_extension(NAME):
@@ -26,7 +26,10 @@ def set_token_probabilities(doc: Doc, probabilities: npt.NDArray[np.float64]) ->
 
 
 def set_span_probabilities(spans: Sequence[Span], probabilities: Sequence[float]) -> None:
-    """By label, because an entity and a chunk may be the same words."""
+    """Store the probabilities of spans by their places and labels.
+
+    Labels tell an entity from a chunk of the same words.
+    """
     if spans:
         known: dict[str, float] = spans[0].doc.user_data.setdefault(SPANS, {})
         known.update(zip(map(_key, spans), map(float, probabilities), strict=True))
@@ -37,13 +40,13 @@ def _key(span: Span) -> str:
 
 
 def _of_span(span: Span) -> float | None:
-    """P(exactly this span has this label); None for spans that no pipe has predicted."""
+    """P(exactly this span has this label); None for a span that no pipe has predicted."""
     known: dict[str, float] = span.doc.user_data.get(SPANS, {})
     return known.get(_key(span))
 
 
 def _of_token(token: Token) -> float | None:
-    """P(the label that was predicted for the token); None if a doc has no (or others') values."""
+    """P(the label predicted for the token); None if the doc has no values for its tokens."""
     values = token.doc.user_data.get(NAME)
     if values is None or len(values) != len(token.doc):  # e.g. after tokens were merged
         return None

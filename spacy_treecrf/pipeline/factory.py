@@ -1,4 +1,4 @@
-"""What spaCy finds through our entry points. Imported with every spaCy pipeline: light."""
+"""The factory that spaCy finds through our entry points; every spaCy pipeline imports it: light."""
 
 # No `from __future__ import annotations` here: configs are checked against the types below.
 from collections.abc import Callable
@@ -22,6 +22,7 @@ DEFAULT_CONFIG = {
 }
 
 
+# Many parameters: spaCy reads them from the block of a config.
 @Language.factory(
     "treecrf",
     default_config=DEFAULT_CONFIG,

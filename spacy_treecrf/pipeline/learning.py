@@ -6,6 +6,7 @@ so that a step costs what its rounds cost.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -17,29 +18,30 @@ import numpy.typing as npt
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.features.extractor import FeatureExtractor
+from spacy_treecrf.labels.biluo import Label, biluo_spans, without_cut_spans
 from spacy_treecrf.models.model import SequenceModel, Trainer
+from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.tasks.biluo import Label, spans_of, without_cut_spans
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
 
-Identity = tuple[int, int, int]  # of the reference, of the words to predict, of the annotation
+Identity = tuple[int, int, int]  # number of the reference, hashes of words and annotation
 
-# Docs of ordinary batches keep their rows; a batch of this share of the corpus is itself kept.
+# A batch of at least this share of the corpus is kept as a whole; of others, rows of docs are.
 BIG_BATCH = 0.5
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """One doc's rows."""
+class EncodedExample:
+    """The encoded rows of one doc."""
 
-    words: int  # fingerprint
-    lengths: npt.NDArray[np.int64]  # of its sequences
-    codes: npt.NDArray[np.int32]
+    words: int  # hash of the words
+    lengths: npt.NDArray[np.int64]  # the lengths of its sequences
+    feature_ids: npt.NDArray[np.int32]
     numeric: npt.NDArray[np.uint8]
 
 
@@ -48,7 +50,7 @@ def _words_of(example: Example) -> int:
 
 
 class Learner:
-    """Trains the model of a shim on examples."""
+    """The training of a shim's model on examples."""
 
     def __init__(
         self, shim: ModelShim, features: FeatureExtractor, task: Task, sequence: str
@@ -58,13 +60,15 @@ class Learner:
         self.task = task
         self.sequence = sequence
         self._workers = Workers(shim.settings.threads)
-        # tokens and sequences that `begin` fitted the columns on; None: they are a loaded model's
+        # Tokens and sequences that `begin` fitted the columns on; None: a loaded model has them.
         self._fitted: tuple[int, int] | None = None
-        self._provisional = False  # columns that were fitted before other pipes wrote on the docs
+        # Whether columns were fitted before other pipes wrote on the docs.
+        self._provisional = False
         self._serials = count()
         self._serial_of: WeakKeyDictionary[Doc, int] = WeakKeyDictionary()
-        self._encoded: WeakKeyDictionary[Doc, Encoded] = WeakKeyDictionary()
+        self._encoded: WeakKeyDictionary[Doc, EncodedExample] = WeakKeyDictionary()
         self._encoded_columns: Columns | None = None
+        self._unseen: set[str] = set()  # labels that were warned of
         self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
         self._pending: list[tuple[Identity, Example]] = []
         self._trainer: Trainer | None = None
@@ -73,11 +77,11 @@ class Learner:
         self._trainer_model: SequenceModel | None = None
 
     def __reduce__(self) -> tuple[type[Learner], tuple[Any, ...]]:
-        """A copy, as for another process, begins without what is kept between steps."""
+        """Copy or pickle the learner without what it keeps between steps."""
         return Learner, (self.shim, self.features, self.task, self.sequence)
 
     def begin(self, examples: Sequence[Example]) -> None:
-        """A new model for the shim's labels, with the features of the examples."""
+        """Start a new model for the shim's labels, with the features of the examples."""
         docs = [example.predicted for example in examples]
         self._provisional = self.features.reads_annotations
         if self._provisional:
@@ -87,7 +91,7 @@ class Learner:
         self._fit(docs, examples, "auto" if self.sequence == "sentence" else self.sequence)
 
     def add(self, examples: Sequence[Example]) -> float:
-        """Examples for the next step; returns their loss now: -log P(annotation) per token."""
+        """Keep examples for the next step; returns their loss now: -log P(annotation) per token."""
         self._pending += [(self._identity(example), example) for example in examples]
         # Epochs shuffle their examples; in one order, they are the same batch.
         self._pending.sort(key=lambda item: item[0])
@@ -123,7 +127,7 @@ class Learner:
                 self._trainer = None
 
     def gold(self, examples: Sequence[Example], sequence: str | None = None) -> list[list[Label]]:
-        """Labels of the examples' tokens; None where nothing, or nothing learnable, is known."""
+        """Labels of the examples' tokens; None where none is known, or none that can be learned."""
         sequence = sequence or self.sequence
         golds = map(self.task.gold, examples)
         if self.task.constraints != "biluo":
@@ -134,9 +138,22 @@ class Learner:
         ]
 
     def label_ids(self, gold: Sequence[Sequence[Label]]) -> npt.NDArray[np.int32]:
-        """Ids of the labels laid end to end; unknown ones count as not annotated."""
+        """The ids of all labels, laid end to end; unknown labels count as not annotated."""
         ids: dict[Label, int] = {label: i for i, label in enumerate(self.shim.labels)}
         return np.array([ids.get(y, UNKNOWN_LABEL) for labels in gold for y in labels], np.int32)
+
+    def _warn_of_unseen(self, gold: Sequence[Sequence[Label]]) -> None:
+        """Warn, once for each, of labels in training examples that the pipe does not have."""
+        unknown = {y for labels in gold for y in labels if y is not None} - set(self.shim.labels)
+        for name in names_of(self.task, sorted(unknown)):
+            if name not in self._unseen:
+                self._unseen.add(name)
+                warnings.warn(
+                    f"treecrf: training examples have the label {name!r}, which the pipe does not "
+                    f"have: their tokens count as not annotated; call add_label({name!r}) before "
+                    "training to learn it",
+                    stacklevel=2,
+                )
 
     def _fit(self, docs: Sequence[Doc], examples: Sequence[Example], sequence: str) -> None:
         recipe, settings = self.shim.recipe, self.shim.settings
@@ -145,7 +162,7 @@ class Learner:
         gold = self.gold(examples, sequence)
         predicted = [example.predicted for example in examples]
         has_spans = self.task.constraints == "biluo"
-        self.features.learn(predicted, list(map(spans_of, gold)) if has_spans else None)
+        self.features.learn(predicted, list(map(biluo_spans, gold)) if has_spans else None)
         offsets = cut(docs, sequence)
         columns = self.features.fit(
             docs,
@@ -157,7 +174,7 @@ class Learner:
         ids = self.label_ids(gold)
         labels_only = Sequences(
             offsets=cut(predicted, sequence),
-            codes=np.zeros((len(ids), 0), np.int32),
+            feature_ids=np.zeros((len(ids), 0), np.int32),
             numeric=np.zeros((len(ids), 0), np.uint8),
             labels=ids,
             weights=np.ones(len(ids), np.float32),
@@ -166,7 +183,7 @@ class Learner:
         self._fitted = (len(ids), len(offsets) - 1)
 
     def _prepare(self) -> Trainer | None:
-        """The trainer of the pending examples; None if none of them is annotated."""
+        """A trainer on the pending examples; None if none of them is annotated."""
         if not self._pending:
             return None
         key = [identity for identity, _ in self._pending]
@@ -181,7 +198,7 @@ class Learner:
         data = self._rows(examples)
         if known and data is not None and self._trainer is not None:
             before = self._trainer.data
-            if np.array_equal(before.codes, data.codes) and np.array_equal(
+            if np.array_equal(before.feature_ids, data.feature_ids) and np.array_equal(
                 before.numeric, data.numeric
             ):
                 return self._trainer
@@ -189,13 +206,13 @@ class Learner:
         self._trainer_model = self.shim.learned
         self._trainer = None
         if data is not None:
-            # settings may have changed since the model began
+            # Settings may have changed since the model began.
             model = self.shim.recipe.continued(self.shim.trained)
             self._trainer = model.trainer(data, self._workers)
         return self._trainer
 
     def _identity(self, example: Example) -> Identity:
-        """Tells examples apart, and an example from itself after its annotation was corrected.
+        """A key that tells examples apart, and an example from itself with a corrected annotation.
 
         Spans and extension attributes are not looked at.
         """
@@ -206,7 +223,7 @@ class Learner:
         return serial, _words_of(example), hash(gold.tobytes())
 
     def _fit_again(self, examples: Sequence[Example], offsets: npt.NDArray[np.int64]) -> None:
-        """Before the first round: fit the columns on a batch that tells more than `begin` saw."""
+        """Fit the columns on a batch that tells more than `begin` saw, before the first round."""
         if self._fitted is None or self.shim.trained.rounds:
             return
         size = (int(offsets[-1]), len(offsets) - 1)
@@ -222,14 +239,16 @@ class Learner:
 
     def _rows(self, examples: Sequence[Example]) -> Sequences | None:
         """The sequences of the examples that hold at least one known label."""
-        ids = self.label_ids(self.gold(examples))
+        gold = self.gold(examples)
+        self._warn_of_unseen(gold)
+        ids = self.label_ids(gold)
         if not len(ids):
             return None
         parts = self._encode(examples)
         lengths = np.concatenate([part.lengths for part in parts])
         data = Sequences(
             offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            codes=np.concatenate([part.codes for part in parts]),
+            feature_ids=np.concatenate([part.feature_ids for part in parts]),
             numeric=np.concatenate([part.numeric for part in parts]),
             labels=ids,
             weights=np.ones(len(ids), np.float32),
@@ -239,8 +258,8 @@ class Learner:
             return data
         return data.subset(np.flatnonzero(annotated)) if annotated.any() else None
 
-    def _encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Rows of the examples, in their order; of all in one piece if none of them is kept."""
+    def _encode(self, examples: Sequence[Example]) -> list[EncodedExample]:
+        """The rows of the examples, in their order; encoded in one piece if none is kept."""
         keep = not self.features.reads_annotations
         if self._encoded_columns is not self.shim.trained.columns:
             self._encoded.clear()
@@ -249,19 +268,19 @@ class Learner:
         lacking = [e for e, part in zip(examples, kept, strict=True) if part is None]
         docs = [example.predicted for example in lacking]
         offsets = cut(docs, self.sequence)
-        codes, numeric = self.features.encode(
+        feature_ids, numeric = self.features.encode(
             docs, offsets, self.shim.trained.columns, training=True
         )
         if len(lacking) == len(examples) and offsets[-1] >= self._big_batch:
-            return [Encoded(0, np.diff(offsets), codes, numeric)]
-        parts: list[Encoded] = []
+            return [EncodedExample(0, np.diff(offsets), feature_ids, numeric)]
+        parts: list[EncodedExample] = []
         fresh = 0
         for example, part in zip(examples, kept, strict=True):
             if part is None:
                 rows = slice(fresh, fresh + len(example.predicted))
                 fresh = rows.stop
                 lengths = np.diff(cut([example.predicted], self.sequence))
-                part = Encoded(_words_of(example), lengths, codes[rows], numeric[rows])
+                part = EncodedExample(_words_of(example), lengths, feature_ids[rows], numeric[rows])
                 if keep:
                     self._encoded[example.reference] = part
             parts.append(part)
@@ -271,8 +290,8 @@ class Learner:
     def _big_batch(self) -> float:
         return BIG_BATCH * self._fitted[0] if self._fitted else 0.0
 
-    def _kept(self, example: Example) -> Encoded | None:
-        """Rows of an earlier batch, if the doc has the same words and sequences as then."""
+    def _kept(self, example: Example) -> EncodedExample | None:
+        """The rows of an earlier batch, if the doc has the same words and sequences as then."""
         part = self._encoded.get(example.reference)
         if part is None or part.words != _words_of(example):
             return None

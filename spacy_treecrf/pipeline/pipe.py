@@ -2,8 +2,8 @@
 
 # No `from __future__ import annotations` here: spaCy checks [initialize] against the types below.
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,38 +15,35 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 
-from spacy_treecrf.pipeline.calibration import expected_calibration_error
+from spacy_treecrf.engine.limits import check_nbest, check_nbest_labels
+from spacy_treecrf.evaluation.calibration import expected_calibration_error
+from spacy_treecrf.labels.biluo import labels_of_spans, write_span
 from spacy_treecrf.pipeline.confidence import (
     register_extensions,
     set_span_probabilities,
     set_token_probabilities,
 )
 from spacy_treecrf.pipeline.label_names import names_of, sequence_labels
-from spacy_treecrf.pipeline.presets import allowed_by, rule_out
+from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
+from spacy_treecrf.pipeline.presets import allowed_labels_on
 from spacy_treecrf.pipeline.sequencing import check_mode, cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.tasks.biluo import (
-    OUTSIDE,
-    spans_of,
-    well_formed,
-    without_cut_spans,
-    write_span,
+from spacy_treecrf.pipeline.stored_pipe import (
+    parse_cfg,
+    read_file,
+    read_model,
+    reading_of_spacy,
+    write_cfg,
 )
-from spacy_treecrf.pipeline.tasks.task import Task
+from spacy_treecrf.pipeline.tasks.task import SpanTask, Task
+from spacy_treecrf.storage import container
+from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not before
     from spacy_treecrf.engine.sequences import Sequences
     from spacy_treecrf.features.extractor import FeatureExtractor
+    from spacy_treecrf.models.predictor import Predictor, ScoredSequences
     from spacy_treecrf.pipeline.learning import Learner
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What the model says of one doc."""
-
-    labels: list[str]  # of its tokens
-    probabilities: npt.NDArray[np.float64] | None  # of these labels; None: not wanted
-    span_probabilities: list[float] | None  # of the spans of these labels, in their order
 
 
 class TreeCRF(TrainablePipe):  # type: ignore[misc]
@@ -59,6 +56,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     min_prob: spans that are less probable than this are not set.
     """
 
+    # Many parameters: those of the factory, which come from the block of a config.
     def __init__(
         self,
         vocab: Vocab,
@@ -103,7 +101,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """As users name them: entity types for entities, tags for tags."""
+        """The labels as users name them: entity types for entities, tags for tags."""
         return tuple(names_of(self.task, self.shim.labels))
 
     @property
@@ -112,7 +110,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     @property
     def sequence_labels(self) -> tuple[str, ...]:
-        """As the model has them: the columns of `marginals`."""
+        """The labels as the model has them, in the order of the columns of `marginals`."""
         return tuple(self.shim.labels)
 
     def add_label(self, label: str) -> int:
@@ -195,62 +193,38 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     # -- prediction
 
     def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
-        from spacy_treecrf.engine.boosting import predict_labels
-        from spacy_treecrf.engine.threads import Workers
-
         docs = list(docs)
-        data = self._encode(docs)
-        model, names = self.shim.trained, self.shim.labels
-        scores = self.model.predict(data)
-        rows, kept = self._presets(docs)
-        rule_out(scores, rows, kept)
-        predictor = self.shim.settings.predictor
-        found = None
-        with Workers(self.shim.settings.threads) as workers:
-            if predictor == "viterbi":
-                found = model.search(data, workers, allowed_by(rows, kept, len(scores), len(names)))
-            if found is not None:
-                ids = found.labels[:, 0]
-            else:
-                ids = predict_labels(scores, data, model.chain, predictor, workers)
-        labels = [names[i] for i in ids.tolist()]
-        exact = model.settings.constraints == "biluo" and predictor == "viterbi" and found is None
-        if self.task.constraints == "biluo" and not exact:
-            labels = well_formed(labels, data.offsets.tolist())
-            ids = self.learner.label_ids([labels])
-        bounds = list(accumulate(map(len, docs), initial=0))
-        by_doc = [labels[a:b] for a, b in pairwise(bounds)]
-        if not self.probabilities and not self.min_prob:
-            return [Prediction(own, None, None) for own in by_doc]
-        nodes = self._marginals(scores, data)
-        chosen = nodes[np.arange(len(ids)), ids]
-        spans: list[tuple[int, int]] = []
-        span_bounds = [0]
-        for first, own in zip(bounds, by_doc, strict=False):
-            if self.task.constraints == "biluo":
-                spans += [(first + start, first + end) for start, end, _ in spans_of(own)]
-            span_bounds.append(len(spans))
-        of_spans = self._span_probabilities(scores, data, nodes, ids, spans).tolist()
-        return [
-            Prediction(own, chosen[a:b], of_spans[c:d])
-            for own, (a, b), (c, d) in zip(
-                by_doc, pairwise(bounds), pairwise(span_bounds), strict=True
-            )
-        ]
+        with self._predictor() as predictor:
+            return self.decode(docs, predictor.apply(self.encode(docs), self.allowed(docs)))
+
+    def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:
+        """What `predict` says of docs whose sequences are scored already."""
+        has_spans = self.task.constraints == "biluo"
+        found, ids = predictions_of(docs, scored, self.shim.labels, has_spans)
+        if self.probabilities or self.min_prob:
+            return with_probabilities(found, ids, scored)
+        return found
 
     def set_annotations(self, docs: Iterable[Doc], scores: Sequence[Prediction]) -> None:
         for doc, prediction in zip(docs, scores, strict=True):
             if not len(doc):
                 self.task.annotate(doc, [])
                 continue
-            labels, p_of_spans = list(prediction.labels), prediction.span_probabilities
+            spans, p_of_spans = prediction.spans, prediction.span_probabilities
             p_of_token: dict[int, float] = {}
             if p_of_spans:
-                for (start, end, _), p in zip(spans_of(labels), p_of_spans, strict=True):
-                    if p < self.min_prob:
-                        labels[start:end] = [OUTSIDE] * (end - start)
+                for (start, end, _), p in zip(spans, p_of_spans, strict=True):
                     p_of_token.update(dict.fromkeys(range(start, end), p))
-            made = self.task.annotate(doc, labels)
+                spans = [
+                    span for span, p in zip(spans, p_of_spans, strict=True) if p >= self.min_prob
+                ]
+            made: list[Span] | None
+            if isinstance(self.task, SpanTask):
+                made = self.task.annotate_spans(doc, spans)
+            elif self.task.constraints == "biluo":
+                made = self.task.annotate(doc, labels_of_spans(spans, len(doc)))
+            else:
+                made = self.task.annotate(doc, prediction.labels)
             if self.probabilities and prediction.probabilities is not None:
                 set_token_probabilities(doc, prediction.probabilities)
                 # by a token: a span may have lost whitespace at its ends
@@ -259,22 +233,20 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     def marginals(self, doc: Doc) -> npt.NDArray[np.float64]:
         """P(label) of every token: (n_tokens, len(sequence_labels))."""
-        data = self._encode([doc])
-        return self._marginals(self.model.predict(data), data)
+        with self._predictor() as predictor:
+            return predictor.apply(self.encode([doc])).marginals()
 
     def nbest(self, doc: Doc, n: int = 5) -> list[tuple[list[str], float]]:
-        """The n most probable labellings of the doc, with their probabilities.
+        """The n most probable labellings of the doc, up to 100,000, with their probabilities.
 
         Of a doc of several sequences: the best combinations of their labellings.
         """
-        from spacy_treecrf.engine.threads import Workers
-        from spacy_treecrf.models.model import Predictor
         from spacy_treecrf.pipeline.combining import best_combinations
 
-        if n < 1:
-            raise ValueError(f"treecrf: nbest got n={n}; use 1 or more")
-        with Workers(self.shim.settings.threads) as workers:
-            found = Predictor(self.shim.trained, workers).nbest(self._encode([doc]), n)
+        n = min(check_nbest(n), len(self.shim.labels) ** min(len(doc), 64))
+        check_nbest_labels(n, len(doc))
+        with self._predictor() as predictor:
+            found = predictor.apply(self.encode([doc])).nbest(n)
         names = self.shim.labels
         choices = [
             [([names[y] for y in path], log_p) for path, log_p in zip(paths, log_ps, strict=True)]
@@ -296,13 +268,10 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             return 0.0
         wanted: list[str | None] = [None] * len(span.doc)
         write_span(wanted, span.start, span.end, label)
-        data = self._encode([span.doc])
-        scores = self.model.predict(data)
         ids = self.learner.label_ids([wanted])
-        nodes = self._marginals(scores, data)
-        return float(
-            self._span_probabilities(scores, data, nodes, ids, [(span.start, span.end)])[0]
-        )
+        with self._predictor() as predictor:
+            scored = predictor.apply(self.encode([span.doc]))
+            return float(scored.span_probabilities(np.array([[span.start, span.end]]), ids)[0])
 
     # -- scoring
 
@@ -323,22 +292,19 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         return {**scores, **own}
 
     def _likelihood(self, examples: Sequence[Example]) -> dict[str, float | None]:
-        from spacy_treecrf.engine.chain import log_probability_of
-        from spacy_treecrf.engine.residuals import allowed_labels
-
         learner = self.learner
         ids = learner.label_ids(learner.gold(examples))
         known = ids >= 0
         if not known.any():
             return {"treecrf_nll": None, "treecrf_ece": None}
-        data = self._encode([example.predicted for example in examples])
-        scores = self.model.predict(data)
-        allowed = allowed_labels(ids, len(self.shim.labels))
-        log_p = log_probability_of(scores, data.offsets, self.shim.trained.chain, allowed)
+        data = self.encode([example.predicted for example in examples])
+        with self._predictor() as predictor:
+            scored = predictor.apply(data)
+            log_p = scored.log_probability_of(ids)
+            nodes = scored.marginals()[known]
         # Constraints may forbid a gold annotation: then nothing can be said of the sequence.
         possible = np.isfinite(log_p)
         n_known = np.add.reduceat(known, data.offsets[:-1])[possible].sum()
-        nodes = self._marginals(scores, data)[known]
         best = nodes.argmax(axis=1)
         error = expected_calibration_error(nodes.max(axis=1), best == ids[known])
         nll = float(-log_p[possible].sum() / n_known) if n_known else None
@@ -346,62 +312,86 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     # -- arrays
 
-    def _encode(self, docs: Sequence[Doc]) -> "Sequences":
+    def encode(self, docs: Sequence[Doc]) -> "Sequences":
+        """The rows of the docs' tokens as the model sees them."""
         from spacy_treecrf.engine.sequences import Sequences
 
         offsets = cut(docs, self.sequence)
-        codes, numeric = self.features.encode(docs, offsets, self.shim.trained.columns)
-        nothing = np.zeros(len(codes), np.int32)
-        return Sequences(offsets, codes, numeric, nothing, np.ones(len(codes), np.float32))
+        columns = self.shim.trained.columns
+        return Sequences.unlabelled(offsets, *self.features.encode(docs, offsets, columns))
 
-    def _presets(self, docs: Sequence[Doc]) -> tuple[list[int], list[int]]:
-        """Rows whose labels are already on the docs and must stay, and these labels' ids."""
-        ids = {label: i for i, label in enumerate(self.shim.labels)}
-        rows: list[int] = []
-        known: list[int] = []
-        row = 0
-        for doc in docs:
-            preset = self.task.preset(doc)
-            if preset is not None:
-                fallback = None
-                if self.task.constraints == "biluo":
-                    fallback = ids.get(OUTSIDE)
-                    starts = starts_of(doc, self.sequence).tolist()
-                    preset = without_cut_spans(preset, starts, OUTSIDE)
-                for i, label in enumerate(preset):
-                    kept = ids.get(label, fallback) if label is not None else None
-                    if kept is not None:
-                        rows.append(row + i)
-                        known.append(kept)
-            row += len(doc)
-        return rows, known
+    def allowed(self, docs: Sequence[Doc]) -> npt.NDArray[np.uint8] | None:
+        """A mask (n_tokens, n_labels) of what the docs' present annotation allows; None: all."""
+        return allowed_labels_on(docs, self.task, self.sequence, self.shim.labels)
 
-    def _marginals(
-        self, scores: npt.NDArray[np.float32], data: "Sequences"
-    ) -> npt.NDArray[np.float64]:
-        from spacy_treecrf.engine.boosting import predict_marginals
+    @contextmanager
+    def _predictor(self) -> "Iterator[Predictor]":
         from spacy_treecrf.engine.threads import Workers
+        from spacy_treecrf.models.predictor import Predictor
 
-        with Workers(self.shim.settings.threads) as workers:
-            return predict_marginals(scores, data, self.shim.trained.chain, workers)
+        settings = self.shim.settings
+        with Workers(settings.threads) as workers:
+            yield Predictor(self.shim.trained, workers, settings.predictor)
 
-    def _span_probabilities(
-        self,
-        scores: npt.NDArray[np.float32],
-        data: "Sequences",
-        nodes: npt.NDArray[np.float64],
-        ids: npt.NDArray[np.int32],
-        spans: list[tuple[int, int]],
-    ) -> npt.NDArray[np.float64]:
-        from spacy_treecrf.engine.spans import span_probabilities
+    @contextmanager
+    def memory_zone(self, mem: Any = None) -> "Iterator[Any]":
+        """Within `nlp.memory_zone()`: at its end, drop what is kept of the words of its docs.
 
-        rows = np.array(spans, np.int64).reshape(-1, 2)
-        chain = self.shim.trained.chain
-        return span_probabilities(scores, data.offsets, chain, nodes, rows, ids)
+        mem: The zone's memory, a pool of cymem; nothing of the pipe lies in it.
+        """
+        try:
+            yield mem
+        finally:
+            # Features of one's own may keep nothing.
+            getattr(self.features, "forget", lambda: None)()
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 256) -> Iterator[Doc]:
         """Docs of a stream, annotated; arrays like larger batches than spaCy's default."""
         yield from super().pipe(stream, batch_size=batch_size)
+
+    # -- storage
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the pipe to a folder; each file is replaced as a whole or not at all."""
+        folder = Path(path)
+        folder.mkdir(exist_ok=True)
+        if "cfg" not in exclude:
+            write_cfg(folder / "cfg", self.cfg)
+        if "vocab" not in exclude:
+            self.vocab.to_disk(folder / "vocab", exclude=exclude)
+        if "model" not in exclude:
+            container.write(folder / "model", self.model.to_bytes())
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TreeCRF":
+        """Take over what `to_disk` wrote; a ValueError names the file and field that is wrong."""
+        folder = Path(path)
+        cfg: dict[str, Any] = {}
+        if "cfg" not in exclude and (file := folder / "cfg").exists():
+            cfg = parse_cfg(read_file(file), str(file))
+        if "vocab" not in exclude:
+            with reading_of_spacy(str(folder / "vocab")):
+                self.vocab.from_disk(folder / "vocab", exclude=exclude)
+        if "model" not in exclude:
+            file = folder / "model"
+            read_model(self.model, read_file(file), str(file))
+        self.cfg.update(cfg)
+        return self
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "TreeCRF":
+        """Take over what `to_bytes` made; a ValueError names the field that is wrong."""
+        source = f"the bytes of the pipe {self.name!r}"
+        parts = StateReader(container.unpack(bytes_data, source), source)
+        stored = {key: parts.value(key) for key in ("cfg", "vocab", "model") if parts.has(key)}
+        parts.done()
+        stored = {key: data for key, data in stored.items() if key not in exclude}
+        cfg = parse_cfg(stored.get("cfg", "{}"), f"{source} field 'cfg'")
+        if "vocab" in stored:
+            with reading_of_spacy(f"{source} field 'vocab'"):
+                self.vocab.from_bytes(stored["vocab"], exclude=exclude)
+        if "model" in stored:
+            read_model(self.model, stored["model"], f"{source} field 'model'")
+        self.cfg.update(cfg)
+        return self
 
 
 def _check_label(label: str) -> None:

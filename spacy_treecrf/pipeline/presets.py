@@ -1,30 +1,46 @@
-"""Labels that are on docs already and must stay: as scores for a chain, as a mask for a search."""
+"""Labels that are on docs already and must stay, as a mask of the labels that are allowed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
+from spacy.tokens import Doc
 
-# Added to the scores of labels that a preset annotation rules out. Not -inf: where presets
-# contradict each other, the others must still have a best labelling.
-RULED_OUT = -1e4
-
-
-def rule_out(scores: npt.NDArray[np.float32], rows: list[int], kept: list[int]) -> None:
-    """Change scores (n_rows, n_contexts, n_labels): these rows keep these labels."""
-    for row, label in zip(rows, kept, strict=True):
-        before = scores[row, :, label].copy()
-        scores[row] += np.float32(RULED_OUT)
-        scores[row, :, label] = before
+from spacy_treecrf.labels.biluo import OUTSIDE, without_cut_spans
+from spacy_treecrf.pipeline.sequencing import starts_of
+from spacy_treecrf.pipeline.tasks.task import Task
 
 
-def allowed_by(
-    rows: list[int], kept: list[int], n_rows: int, n_labels: int
+def allowed_labels_on(
+    docs: Sequence[Doc], task: Task, sequence: str, names: Sequence[str]
 ) -> npt.NDArray[np.uint8] | None:
-    """The same as a mask of labels; None if nothing is ruled out."""
+    """A mask (n_tokens, n_labels) with 0 where a preset label rules out a label.
+
+    None if the docs have nothing that must stay. sequence: how docs are cut into sequences.
+    names: labels by id.
+    """
+    ids = {label: i for i, label in enumerate(names)}
+    has_spans = task.constraints == "biluo"
+    fallback = ids.get(OUTSIDE) if has_spans else None
+    rows: list[int] = []
+    kept: list[int] = []
+    row = 0
+    for doc in docs:
+        preset = task.preset(doc)
+        if preset is not None:
+            if has_spans:
+                preset = without_cut_spans(preset, starts_of(doc, sequence).tolist(), OUTSIDE)
+            for i, label in enumerate(preset):
+                own = ids.get(label, fallback) if label is not None else None
+                if own is not None:
+                    rows.append(row + i)
+                    kept.append(own)
+        row += len(doc)
     if not rows:
         return None
-    allowed = np.ones((n_rows, n_labels), np.uint8)
+    allowed = np.ones((row, len(names)), np.uint8)
     allowed[rows] = 0
     allowed[rows, kept] = 1
     return allowed

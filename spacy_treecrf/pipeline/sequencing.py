@@ -1,4 +1,4 @@
-"""Where sequences begin: a doc is one sequence, or each of its sentences is one."""
+"""Cutting docs into sequences: a doc is one sequence, or each of its sentences is one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def starts_of(doc: Doc, mode: str) -> npt.NDArray[np.int64]:
 
 
 def cut(docs: Sequence[Doc], mode: str) -> npt.NDArray[np.int64]:
-    """Offsets of all sequences of the docs, laid end to end; shape: (n_sequences + 1,)."""
+    """The offsets of all sequences of the docs, laid end to end. shape: (n_sequences + 1,)"""
     firsts = []
     total = 0
     for doc in docs:

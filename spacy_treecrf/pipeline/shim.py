@@ -1,9 +1,10 @@
-"""A learned model as thinc sees it: an opaque part of its own that can be stored as bytes."""
+"""A learned model as thinc sees it: an opaque part that can be stored as bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from thinc.api import Shim
@@ -17,8 +18,10 @@ if TYPE_CHECKING:  # numba is loaded when a model is made or read, not before
 class ModelShim(Shim):
     """What the pipe has learned: the labels, the model, and what its features loaded or learned.
 
-    recipe: how models are made here. learned: None until the pipe is initialized. labels: those of
-    sequences (BILUO where the task has spans); equal to the model's as soon as there is one.
+    recipe: How models are made here.
+    learned: The model; None until the pipe is initialized.
+    labels: The labels of sequences, BILUO where the task has spans; equal to the model's labels as
+        soon as there is a model.
     """
 
     def __init__(self, recipe: Recipe, constraints_of_task: bool) -> None:
@@ -55,41 +58,44 @@ class ModelShim(Shim):
         self.labels = labels
 
     def to_bytes(self) -> bytes:
-        from spacy_treecrf.models import storage
+        from spacy_treecrf.storage import container
 
         state: dict[str, Any] = {"kind": "pipe", "labels": self.labels}
         state["model"] = {} if self.learned is None else self.learned.to_state()
         state["features"] = {} if self.features is None else self.features.to_state()
-        return storage.dump(state)
+        return container.dump(state)
 
     def from_bytes(self, data: bytes) -> ModelShim:
         """Take over a stored model; everything is checked before anything is changed."""
-        from spacy_treecrf.engine.fields import Fields
-        from spacy_treecrf.models import storage
-        from spacy_treecrf.models.files import model_from_state
+        from spacy_treecrf.models.model_kinds import model_from_state
+        from spacy_treecrf.storage import container
+        from spacy_treecrf.storage.state_reader import StateReader
 
-        fields = Fields(storage.parse(data, source="the treecrf model"))
-        fields.string("kind", choices=("pipe",))
-        labels = fields.strings("labels", unique=True)
-        model_state, features_state = fields.table("model"), fields.table("features")
-        fields.done()
+        reader = StateReader(container.parse(data, source="the treecrf model"))
+        reader.string("kind", choices=("pipe",))
+        labels = reader.strings("labels", unique=True)
+        model_state, features_state = reader.table("model"), reader.table("features")
+        reader.done()
         learned = model_from_state(model_state) if model_state else None
+        if learned is not None:
+            _import_what_predicts()
         if learned is not None and learned.labels != labels:
-            fields.fail("labels", "those of the model", "others")
+            reader.fail("labels", "those of the model", "others")
         if self.features is not None and (features_state or learned is not None):
             self.features.from_state(features_state)
         self.learned, self.labels = learned, labels
         return self
 
     def copy(self) -> ModelShim:
-        """A shim of its own with the same model: models never change, they are replaced."""
+        """Another shim with the same model: models never change, they are replaced."""
         twin = ModelShim(self.recipe, self.constraints_of_task)
         twin.learned, twin.labels, twin.features = self.learned, list(self.labels), self.features
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ModelShim:
         twin = self.copy()
-        twin.features = deepcopy(self.features, memo)  # those of the pipe that is copied with it
+        # With the memo, this is the copy that the copied pipe has.
+        twin.features = deepcopy(self.features, memo)
         return twin
 
     def finish_update(self, optimizer: Any) -> None:
@@ -104,3 +110,20 @@ def _no_backprop(gradient: Any) -> Any:
         "treecrf: the model has no gradient to pass on; train the pipe with nlp.update, and let no "
         "other component listen to it"
     )
+
+
+# What the first prediction would import. A thread that does so while another one forks would leave
+# the child with modules that are never finished, and it would wait for them for ever.
+_PREDICTING = (
+    "models.predictor",
+    "features.kernels.capital_runs",
+    "features.kernels.key_table",
+    "features.kernels.phrases",
+    "features.kernels.repeats",
+    "features.kernels.windows",
+)
+
+
+def _import_what_predicts() -> None:
+    for name in _PREDICTING:
+        import_module(f"spacy_treecrf.{name}")

@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 
 
 def position(text: str, seed: int) -> float:
-    """Where a text falls between 0 and 1."""
+    """The place of a text between 0 and 1, by its hash."""
     digest = hashlib.sha256(f"{seed}\n{text}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
@@ -29,7 +29,7 @@ def read_docs(source: Path) -> list[Doc]:
     for path in sorted(walk_corpus(source, ".spacy")):
         try:
             docs += DocBin(store_user_data=True).from_disk(path).get_docs(vocab)
-        except Exception as error:  # of msgpack or zlib, of many kinds
+        except Exception as error:  # msgpack and zlib raise many kinds
             raise ValueError(f"treecrf: {path} does not hold docs of spaCy: {error}") from error
     return docs
 
@@ -37,7 +37,7 @@ def read_docs(source: Path) -> list[Doc]:
 def write_folds(
     source: Path, folder: Path, *, folds: int, hold_out: float, seed: int
 ) -> list[tuple[Path, Path]]:
-    """Files to train on and to score on: one pair by `hold_out`, or one for each of `folds`."""
+    """Write pairs of files to train and to score on: one by `hold_out`, or one for each fold."""
     docs = read_docs(source)
     pairs = []
     for fold in range(max(folds, 1)):

@@ -1,4 +1,4 @@
-"""What a search has found so far, a line for each training, so that it can go on later."""
+"""The journal of a search, a line for each training, so that the search can go on later."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ KIND = "spacy-treecrf tune"
 
 @dataclass(frozen=True)
 class Result:
-    """One training."""
+    """The result of one training."""
 
     settings: Settings
     fold: int
     score: float | None  # None: these settings cannot be trained
-    scores: dict[str, float]  # all of them, at the best step
+    scores: dict[str, float]  # all scores of the best step
     step: int | None
     seconds: float
     error: str | None = None
 
 
 class Journal:
-    """A JSONL file; its first line says what the search is about."""
+    """A JSONL file of results; its first line says what the search is about."""
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         self.path = path

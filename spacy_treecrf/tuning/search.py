@@ -1,4 +1,4 @@
-"""The search: train every combination of settings on every fold, skip what is in the journal."""
+"""The search: it trains every combination of settings on every fold, unless the journal has it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from spacy_treecrf.tuning.training import run_training
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings and what they reached on all folds."""
+    """Settings, and the scores they reached on all folds."""
 
     settings: Settings
     results: list[Result]
 
     @property
     def score(self) -> float | None:
-        """The mean; None if a fold could not be trained."""
+        """The mean score; None if a fold could not be trained."""
         scores = [result.score for result in self.results]
         known = [score for score in scores if score is not None]
         return sum(known) / len(scores) if len(known) == len(scores) else None
 
     @property
     def spread(self) -> float | None:
-        """Standard deviation over folds."""
+        """The standard deviation over folds."""
         mean = self.score
         if mean is None or len(self.results) < 2:
             return None
@@ -50,18 +50,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is searched."""
+    """A plan of a search: the settings to try, and the data."""
 
     config: Config
     trials: list[Settings]
     train: Path
     dev: Path | None  # held-out data; None: a part of the training data
-    folds: int  # 0: none
+    folds: int  # 0: no cross-validation
     hold_out: float
     seed: int
 
     def about(self) -> dict[str, object]:
-        """What results depend on, besides the settings tried: for the journal."""
+        """The facts that results depend on besides settings; the journal begins with them."""
         return {
             "config": _digest(self.config.to_str(interpolate=False).encode()),
             "train": _digest_of(self.train),
@@ -75,7 +75,10 @@ class Plan:
 def search(
     plan: Plan, journal: Journal, progress: Callable[[Result | None], None] | None = None
 ) -> list[Trial]:
-    """All trials, the best first. progress: called with each result."""
+    """All trials, the best first.
+
+    progress: A function that is called with each result.
+    """
     trials = []
     with _data(plan) as pairs:
         for settings in plan.trials:
@@ -134,7 +137,7 @@ def _data(plan: Plan) -> Iterator[list[tuple[Path, Path]]]:
 
 
 def _digest_of(path: Path) -> str:
-    """Of a file, or of all .spacy files in a folder."""
+    """A digest of the content of a file, or of all .spacy files in a folder."""
     files = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
     try:
         return _digest(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files))

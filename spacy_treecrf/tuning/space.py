@@ -1,4 +1,4 @@
-"""Which settings to try: lists of values, and ranges to draw from."""
+"""The space of settings to try: lists of values, and ranges to draw from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high, both included; log: of equal chance for equal factors."""
+    """Numbers from low to high, both included.
+
+    log: Whether equal factors are equally probable, instead of equal differences.
+    """
 
     low: float
     high: float
@@ -47,7 +50,7 @@ Space = Mapping[str, Choice | Range]
 
 
 def parse_space(texts: list[str]) -> dict[str, Choice | Range]:
-    """Texts 'name=a,b,c', 'name=low..high' or 'name=low..high:log' as a space."""
+    """The space written as texts: name=a,b,c or name=low..high or name=low..high:log."""
     space: dict[str, Choice | Range] = {}
     for text in texts:
         name, equals, values = text.partition("=")
@@ -67,7 +70,7 @@ def parse_space(texts: list[str]) -> dict[str, Choice | Range]:
 
 
 def grid(space: Space) -> list[Settings]:
-    """All combinations."""
+    """All combinations of settings."""
     for name, own in space.items():
         if isinstance(own, Range):
             raise ValueError(
@@ -79,9 +82,9 @@ def grid(space: Space) -> list[Settings]:
 
 
 def draws(space: Space, n: int, seed: int) -> list[Settings]:
-    """n different combinations at random; fewer if there are no more.
+    """n different combinations drawn at random; fewer if there are no more.
 
-    More of them begin with the same ones, so that a search can be extended.
+    The first draws are the same for any n, so that a search can be extended.
     """
     rng = random.Random(seed)
     found: dict[str, Settings] = {}
@@ -94,7 +97,7 @@ def draws(space: Space, n: int, seed: int) -> list[Settings]:
 
 
 def key_of(settings: Settings) -> str:
-    """The same for the same settings, in whatever order."""
+    """A text that is the same for the same settings, in whatever order they are."""
     return json.dumps(settings, sort_keys=True, ensure_ascii=False)
 
 

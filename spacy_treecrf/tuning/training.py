@@ -32,7 +32,7 @@ def load_config(path: Path) -> Config:
 
 
 def with_settings(config: Config, settings: Settings) -> Config:
-    """A copy with some settings changed; sections that do not exist are made."""
+    """A copy of the config with some settings changed; sections that do not exist are made."""
     changed = config.copy()
     for name, value in settings.items():
         *sections, last = name.split(".")
@@ -60,7 +60,7 @@ def run_training(
     fold: int,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Train with these settings; what cannot be trained is a result without a score."""
+    """Train with these settings; a result without a score says that this cannot be done."""
     began = time.monotonic()
     collector = _Collector(progress)
     registry.loggers.register(LOGGER, func=lambda: collector.setup)
@@ -87,7 +87,7 @@ def run_training(
 
 
 class _Collector:
-    """A logger of spaCy that keeps the best step, as `spacy train` keeps the best model."""
+    """A logger for spaCy that keeps the best step, as `spacy train` keeps the best model."""
 
     def __init__(self, progress: Callable[[float], None] | None) -> None:
         self.best: dict[str, Any] | None = None

@@ -17,7 +17,7 @@ QUICK += ["--min-count", "1", "--threads", "1"]
 
 
 def call(*arguments: str | Path, input: str | None = None) -> Result:
-    """In this process; a bug shows as an exception."""
+    """Call a command in this process; a bug shows as an exception."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=input)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -32,7 +32,7 @@ def good(*arguments: str | Path, input: str | None = None) -> str:
 
 
 def refused(*arguments: str | Path, code: int = 1) -> str:
-    """What a call that must fail says."""
+    """Call a command that must fail; returns what it says."""
     result = call(*arguments)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
@@ -44,7 +44,7 @@ def refused(*arguments: str | Path, code: int = 1) -> str:
 def process(
     arguments: Sequence[str | Path], cwd: Path, input: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """As users run it."""
+    """Run a command in a process of its own, as users do."""
     return subprocess.run(
         [sys.executable, "-m", "spacy_treecrf", *map(str, arguments)],
         cwd=cwd,

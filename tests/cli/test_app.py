@@ -12,7 +12,7 @@ import spacy_treecrf
 from tests.cli.calls import good, process, refused
 from tests.test_package import loaded_after
 
-COMMANDS = ["train", "tag", "evaluate", "compare", "inspect", "plot", "average", "tune"]
+COMMANDS = ["train", "tag", "evaluate", "compare", "inspect", "plot", "average", "settings", "tune"]
 
 
 def test_help_shows_all_commands_and_how_to_start() -> None:
@@ -48,7 +48,7 @@ def test_unknown_commands_are_wrong_usage() -> None:
 
 
 def test_a_reader_that_stops_early_is_no_error(shared: Path) -> None:
-    """As with `spacy-treecrf tag ... | head -1`."""
+    """The reader of a pipe goes away, as in `spacy-treecrf tag ... | head -1`."""
     with subprocess.Popen(
         [sys.executable, "-m", "spacy_treecrf", "tag", "good.treecrf", "train.conll"],
         cwd=shared,

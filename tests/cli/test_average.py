@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_treecrf.evaluation.taggers import load_model
+from spacy_treecrf.taggers.loading import load_model
 from tests.cli.calls import good, process, refused
 from tests.columnar.tiny_columns import tiny_file, trained
 from tests.pipeline.tiny_pipes import pipe_of, trained_nlp

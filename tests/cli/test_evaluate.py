@@ -72,7 +72,7 @@ def test_pipelines_are_evaluated_on_docs(shared: Path, tmp_path: Path) -> None:
 
 
 def test_docs_are_read_as_in_training(tmp_path: Path) -> None:
-    """By the reader of the config, which keeps their tokens here; but all of them."""
+    """The reader of the config, which keeps the tokens here, reads docs, but without its limit."""
     nlp = trained_nlp("ents")
     block = {"path": None, "limit": 1, "inputs": ["SENT_START"]}
     nlp.config["corpora"]["dev"] = {"@readers": "spacy_treecrf.Corpus.v1", **block}

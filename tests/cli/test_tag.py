@@ -143,3 +143,8 @@ def test_as_a_process_from_standard_input(shared: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert run.stdout == "Ann\tN\tB-PER\nsaw\tV\tO\nRome\tN\tB-LOC\n\n"
     assert run.stderr == ""
+
+
+def test_nbest_has_a_limit_that_is_named(shared: Path) -> None:
+    model, data = shared / "good.treecrf", shared / "test.conll"
+    assert "100000" in refused("tag", model, data, "--nbest", "100001", code=2)

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from spacy_treecrf.columnar.model import ColumnModel, History
-from spacy_treecrf.models import storage
+from spacy_treecrf.columnar.model import ColumnModel, TrainingCurve
+from spacy_treecrf.storage import container
 from tests.cli.calls import QUICK, call, good, process, refused
 from tests.columnar.tiny_columns import tiny_file, tiny_rows, write_columns
 
 
 def load(path: Path) -> ColumnModel:
-    return ColumnModel.from_state(storage.read(path))
+    return ColumnModel.from_state(container.read(path))
 
 
 def test_trains_evaluates_on_held_out_data_and_saves(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_trains_evaluates_on_held_out_data_and_saves(tmp_path: Path) -> None:
     assert "held-out: token accuracy 100.00%" in shown
     assert f"saved to {output}" in shown
     model = load(output)
-    assert model.crf.potentials.rounds == len(model.history.held_out_accuracy) == 4
+    assert model.crf.potentials.rounds == len(model.curve.held_out_accuracy) == 4
     assert model.crf.labels == ["B-LOC", "B-PER", "I-PER", "O"]
 
 
@@ -61,7 +61,7 @@ def test_numbers_of_threads_do_not_change_the_file(tmp_path: Path) -> None:
         output = tmp_path / f"{threads}.treecrf"
         good("train", data, "-o", output, *QUICK, "--threads", threads)
         potentials = load(output).crf.potentials
-        states.append(storage.dump(potentials.forest.to_state()))
+        states.append(container.dump(potentials.forest.to_state()))
     assert states[0] == states[1]
 
 
@@ -142,21 +142,21 @@ def test_ctrl_c_keeps_the_rounds_and_resume_goes_on(
 ) -> None:
     data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
     good("train", data, "-o", tmp_path / "whole.treecrf", *QUICK)
-    add = History.add
+    add = TrainingCurve.add
 
-    def stop(history: History, *args: Any) -> None:
-        add(history, *args)
-        if len(history.log_likelihood) == 3:
+    def stop(curve: TrainingCurve, *args: Any) -> None:
+        add(curve, *args)
+        if len(curve.log_likelihood) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(History, "add", stop)
+    monkeypatch.setattr(TrainingCurve, "add", stop)
     result = call("train", data, "-o", output, *QUICK)
     monkeypatch.undo()
     assert result.exit_code == 130
     assert "--resume goes on" in result.stderr
     assert load(output).crf.potentials.rounds == 3
     good("train", data, "-o", output, "--resume", "--threads", "1")
-    assert storage.dump(load(output).crf.to_state()) == storage.dump(
+    assert container.dump(load(output).crf.to_state()) == container.dump(
         load(tmp_path / "whole.treecrf").crf.to_state()
     )
 
@@ -178,12 +178,12 @@ def test_signal_in_a_real_process_keeps_the_rounds(tmp_path: Path) -> None:
     """The process sends itself the signal of Ctrl-C in its third round."""
     program = (
         "import os, signal, sys\n"
-        "from spacy_treecrf.columnar.model import History\n"
-        "add = History.add\n"
-        "def stop(history, *args):\n"
-        "    add(history, *args)\n"
-        "    if len(history.seconds) == 3: os.kill(os.getpid(), signal.SIGINT)\n"
-        "History.add = stop\n"
+        "from spacy_treecrf.columnar.model import TrainingCurve\n"
+        "add = TrainingCurve.add\n"
+        "def stop(curve, *args):\n"
+        "    add(curve, *args)\n"
+        "    if len(curve.seconds) == 3: os.kill(os.getpid(), signal.SIGINT)\n"
+        "TrainingCurve.add = stop\n"
         "from spacy_treecrf.cli.app import main\n"
         "main()\n"
     )

@@ -20,7 +20,7 @@ def test_rows_sequences_and_lines(tmp_path: Path) -> None:
     assert file.sequences == [[["a", "X"], ["b", "Y"]], [["c", "Z"]]]
     assert file.lines == [3, 7]
     assert file.place(0, 1).endswith("data.conll:4")
-    assert file.n_columns == 2
+    assert file.n_fields == 2
 
 
 def test_tabs_keep_blanks_and_empty_cells(tmp_path: Path) -> None:
@@ -57,11 +57,38 @@ def test_malformed_files_are_refused_with_line_and_remedy(
     assert str(error.value).startswith("treecrf: ")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+def test_lines_end_as_on_any_system(tmp_path: Path, end: str, last: bool) -> None:
+    data = end.join(["a\tX", "b\tY", "", "c\tZ", *[""] * last])
+    file = read_column_file(written(tmp_path, data))
+    assert file.sequences == [[["a", "X"], ["b", "Y"]], [["c", "Z"]]]
+    assert file.lines == [1, 4]
+    assert read_text_lines(written(tmp_path, data)) == ["a\tX", "b\tY", "c\tZ"]
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ("a\tX\nb\tY\rc\tZ\n", 2),
+        ("a X\rb Y\rc Z\n", 1),
+        ("a X\r\r\nb Y\r\r\n", 1),  # CRLF that was converted once more
+        ("a X\n\r\rb Y\n", 2),
+    ],
+)
+def test_files_of_mixed_line_ends_are_refused(tmp_path: Path, data: str, line: int) -> None:
+    message = rf"^treecrf: .*data\.conll:{line}: found a carriage return .*; end all lines"
+    with pytest.raises(ValueError, match=message):
+        read_column_file(written(tmp_path, data))
+
+
 def test_other_encodings_are_read_when_named(tmp_path: Path) -> None:
     path = written(tmp_path, "été X".encode("latin-1"))
     assert read_column_file(path, "latin-1").sequences == [[["été", "X"]]]
-    with pytest.raises(ValueError, match="treecrf: there is no encoding 'klingon'"):
-        read_column_file(path, "klingon")
+    for name in ("klingon", "undefined", "base64", "idna", "utf\0", ""):
+        with pytest.raises(ValueError, match=r"^treecrf: ") as error:
+            read_column_file(path, name)
+        assert repr(name) in str(error.value) or name in str(error.value)
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.columnar.files import read_column_file
-from spacy_treecrf.columnar.model import ColumnModel, History, model_file
+from spacy_treecrf.columnar.model import ColumnModel, TrainingCurve, model_file
 from spacy_treecrf.columnar.training import TrainingStopped, fit
-from spacy_treecrf.models import storage
+from spacy_treecrf.storage import container
 from tests.columnar.tiny_columns import SETTINGS, tiny_file, trained
 
 
@@ -26,10 +27,10 @@ def test_saved_models_are_the_same_after_loading(tmp_path: Path) -> None:
     path = tiny_file(tmp_path)
     model = trained(path)
     model.save(tmp_path / "m.treecrf")
-    loaded = ColumnModel.from_state(storage.read(tmp_path / "m.treecrf"))
+    loaded = ColumnModel.from_state(container.read(tmp_path / "m.treecrf"))
     assert loaded.template == model.template
-    assert loaded.history == model.history
-    assert len(loaded.history.log_likelihood) == 4
+    assert loaded.curve == replace(model.curve, seconds=[])
+    assert len(loaded.curve.log_likelihood) == 4
     file = read_column_file(path)
     rows, _ = model.template.split(file, need_labels=True)
     for own, other in zip(
@@ -43,7 +44,7 @@ def test_saved_models_are_the_same_after_loading(tmp_path: Path) -> None:
 def test_edited_models_are_refused_by_field(tmp_path: Path) -> None:
     model = trained(tiny_file(tmp_path))
     model.save(tmp_path / "m.treecrf")
-    state = storage.read(tmp_path / "m.treecrf")
+    state = container.read(tmp_path / "m.treecrf")
     for field, value, message in [
         ("kind", "crf", "field 'kind'"),
         ("template", {"kinds": ["word"]}, "field 'template.kinds'"),
@@ -60,24 +61,24 @@ def test_interrupted_training_goes_on_to_the_same_model(
     path = tiny_file(tmp_path)
     whole = trained(path)
     data = data_of(path, whole)
-    add = History.add
+    add = TrainingCurve.add
 
-    def stop(history: History, *args: Any) -> None:
-        add(history, *args)
-        if len(history.log_likelihood) == 2:
+    def stop(curve: TrainingCurve, *args: Any) -> None:
+        add(curve, *args)
+        if len(curve.log_likelihood) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(History, "add", stop)
+    monkeypatch.setattr(TrainingCurve, "add", stop)
     with pytest.raises(TrainingStopped) as stopped:
         fit(whole.template, data, None, SETTINGS)
     monkeypatch.undo()
     part = stopped.value.model
     assert part.crf.potentials.rounds == 2
-    assert len(part.history.log_likelihood) == 2
+    assert len(part.curve.log_likelihood) == 2
     resumed = fit(whole.template, data, None, SETTINGS, part)
-    assert resumed.history.log_likelihood == whole.history.log_likelihood
-    assert resumed.history.seconds == sorted(resumed.history.seconds)
-    assert storage.dump(resumed.crf.to_state()) == storage.dump(whole.crf.to_state())
+    assert resumed.curve.log_likelihood == whole.curve.log_likelihood
+    assert resumed.curve.seconds == sorted(resumed.curve.seconds)
+    assert container.dump(resumed.crf.to_state()) == container.dump(whole.crf.to_state())
 
 
 def test_resumed_models_keep_their_settings(tmp_path: Path) -> None:
@@ -92,15 +93,15 @@ def test_resumed_models_keep_their_settings(tmp_path: Path) -> None:
     )
     assert resumed.crf.settings.leaves == SETTINGS["leaves"]
     assert resumed.crf.potentials.rounds == 6
-    assert resumed.history.log_likelihood[:4] == model.history.log_likelihood
+    assert resumed.curve.log_likelihood[:4] == model.curve.log_likelihood
 
 
 def test_curves_that_begin_late_end_with_the_others() -> None:
-    history = History([-3.0, -2.0, -1.0], [-2.5, -1.5], [0.5, 0.6], [1.0, 2.0, 3.0])
-    assert history.at(history.log_likelihood, 1) == -3.0
-    assert history.at(history.held_out_log_likelihood, 1) is None
-    assert history.at(history.held_out_log_likelihood, 3) == -1.5
-    assert history.at(history.log_likelihood, 4) is None
+    curve = TrainingCurve([-3.0, -2.0, -1.0], [-2.5, -1.5], [0.5, 0.6], [1.0, 2.0, 3.0])
+    assert curve.at(curve.log_likelihood, 1) == -3.0
+    assert curve.at(curve.held_out_log_likelihood, 1) is None
+    assert curve.at(curve.held_out_log_likelihood, 3) == -1.5
+    assert curve.at(curve.log_likelihood, 4) is None
 
 
 def test_folders_hold_a_model_of_fixed_name(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from spacy_treecrf.columnar.template import (
     parse_kinds,
     word_shape,
 )
-from spacy_treecrf.engine.fields import Fields
+from spacy_treecrf.storage.state_reader import StateReader
 from tests.columnar.tiny_columns import trained, write_columns
 
 
@@ -43,7 +43,7 @@ def test_single_characters_are_letters() -> None:
 @pytest.mark.parametrize(("column", "index"), [(-1, 3), (4, 3), (1, 0), (-3, 1)])
 def test_label_column_counts_from_1_or_from_the_end(column: int, index: int) -> None:
     template = make_template(FILE, label_column=column)
-    assert template.label_column == index
+    assert template.label_field == index
     assert template.kinds[0 if index else 1] == "word"
 
 
@@ -156,11 +156,11 @@ def test_shapes_are_those_of_spacy() -> None:
 
 def test_templates_survive_the_model_file_and_edited_ones_are_refused() -> None:
     template = Template(("word", "number", LABEL), 3, "?")
-    assert Template.from_state(Fields(template.to_state())) == template
-    assert Template.from_state(Fields(make_template(FILE).to_state())) == make_template(FILE)
+    assert Template.from_state(StateReader(template.to_state())) == template
+    assert Template.from_state(StateReader(make_template(FILE).to_state())) == make_template(FILE)
     for kinds in (["word"], ["word", LABEL, LABEL], ["words", LABEL]):
         with pytest.raises(ValueError, match="field 'kinds'"):
-            Template.from_state(Fields({**template.to_state(), "kinds": kinds}))
+            Template.from_state(StateReader({**template.to_state(), "kinds": kinds}))
 
 
 def test_unannotated_tokens_are_no_label_of_the_model(tmp_path: Path) -> None:

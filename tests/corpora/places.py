@@ -13,8 +13,10 @@ from spacy_treecrf.corpora import find_corpus
 
 def folder_with(name: str) -> Path:
     """The folder of corpora, which has this one; otherwise the test is skipped."""
-    shared = Path(__file__).parents[3] / "shared" / "corpora"
-    folder = Path(os.environ.get("TREECRF_CORPORA", shared))
+    named = os.environ.get("TREECRF_CORPORA")
+    if not named:
+        pytest.skip("TREECRF_CORPORA is not set; set it to the folder of corpora")
+    folder = Path(named)
     if not find_corpus(name).found(folder):
         pytest.skip(f"corpus {name} is not in {folder}; set TREECRF_CORPORA to the folder it is in")
     return folder

@@ -16,9 +16,9 @@ from spacy_treecrf.corpora.aligner import (
     Aligner,
     expected_counts,
     fit_aligner,
-    phonemes_of,
     without_stress,
 )
+from tests.corpora.phonemes import phonemes_of
 
 WORDS = [
     ("box", "B AA1 K S"),

@@ -14,7 +14,7 @@ import spacy
 from spacy.cli.train import train
 from spacy.tokens import Token
 
-from spacy_treecrf.corpora import Record, load_corpus, prepare_corpus
+from spacy_treecrf.corpora import LabelledSequence, load_corpus, prepare_corpus
 from spacy_treecrf.corpora.protein8 import (
     FILE,
     LENGTH,
@@ -77,16 +77,16 @@ def test_proteins_are_read(
 ) -> None:
     array = proteins()
     stored = (array.reshape(len(array), -1) if flat else array).astype(dtype)
-    records = read_protein8(write(tmp_path, pack(packed(stored))))
-    assert [len(record.words) for record in records] == list(LENGTHS)
-    for record, rows in zip(records, array, strict=True):
-        n = len(record.words)
+    sequences = read_protein8(write(tmp_path, pack(packed(stored))))
+    assert [len(sequence.words) for sequence in sequences] == list(LENGTHS)
+    for sequence, rows in zip(sequences, array, strict=True):
+        n = len(sequence.words)
         residues = [RESIDUES[i] for i in rows[:n, :21].argmax(axis=1)]
         structures = [STRUCTURES[i] for i in rows[:n, 22:30].argmax(axis=1)]
-        assert (record.words, record.labels["structure8"]) == (residues, structures)
-        assert np.allclose(record.features["profile"], rows[:n, 35:])
-        assert record.features["terminals"][0] == [1.0, 0.0]
-        assert record.features["terminals"][-1] == [0.0, 1.0]
+        assert (sequence.words, sequence.labels["structure8"]) == (residues, structures)
+        assert np.allclose(sequence.features["profile"], rows[:n, 35:])
+        assert sequence.features["terminals"][0] == [1.0, 0.0]
+        assert sequence.features["terminals"][-1] == [0.0, 1.0]
 
 
 def changed(where: tuple[int, ...], value: float) -> Callable[[], bytes]:
@@ -151,10 +151,12 @@ def test_a_residue_needs_a_structure(tmp_path: Path) -> None:
 
 
 def test_published_split_leaves_out_five_proteins() -> None:
-    records = [Record(["A"], {"structure8": ["L"]}, key=str(i)) for i in range(N_PUBLISHED)]
+    sequences = [
+        LabelledSequence(["A"], {"structure8": ["L"]}, key=str(i)) for i in range(N_PUBLISHED)
+    ]
     parts = {
-        part: [int(record.key) for record in some]
-        for part, some in published_split(records).items()
+        part: [int(sequence.key) for sequence in some]
+        for part, some in published_split(sequences).items()
     }
     assert {part: len(keys) for part, keys in parts.items()} == {
         "train": 5600,
@@ -163,7 +165,7 @@ def test_published_split_leaves_out_five_proteins() -> None:
     }
     assert (parts["train"][-1], parts["test"][0], parts["dev"][0]) == (5599, 5605, 5877)
     with pytest.raises(ValueError, match=r"^treecrf: .*6,133 proteins, and these are 6,132"):
-        published_split(records[1:])
+        published_split(sequences[1:])
 
 
 def test_the_registry_finds_the_file(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from spacy_treecrf.corpora import CORPORA, Record, Splits, load_corpus
-from spacy_treecrf.corpora.aligner import fit_aligner, phonemes_of
+from spacy_treecrf.corpora import CORPORA, LabelledSequence, Splits, load_corpus
+from spacy_treecrf.corpora.aligner import fit_aligner
 from spacy_treecrf.corpora.cmudict import cmudict_file, read_cmudict, read_pronunciations
+from spacy_treecrf.corpora.labelled_sequence import n_tokens
 from spacy_treecrf.corpora.nettalk import read_nettalk
-from spacy_treecrf.corpora.record import n_tokens
+from tests.corpora.phonemes import phonemes_of
 from tests.corpora.places import folder_with, skip_without_cmudict
 
 
@@ -20,21 +21,21 @@ def sizes(splits: Splits) -> tuple[int, ...]:
 
 
 def assert_disjoint(splits: Splits) -> None:
-    found = [{record.key for record in records} for records in splits.values()]
+    found = [{sequence.key for sequence in sequences} for sequences in splits.values()]
     for one, other in combinations(found, 2):
         assert not one & other
 
 
-def labels(records: list[Record], layer: str) -> set[str]:
-    return {label for record in records for label in record.labels.get(layer, [])}
+def labels(sequences: list[LabelledSequence], layer: str) -> set[str]:
+    return {label for sequence in sequences for label in sequence.labels.get(layer, [])}
 
 
 def test_nettalk() -> None:
     folder = folder_with("nettalk")
-    records = read_nettalk(folder / CORPORA["nettalk"].files[0].path)
-    assert len(records) == 20008
-    assert sum(n - 1 for n in Counter(record.key for record in records).values()) == 206
-    counts = [len(labels(records, layer)) for layer in CORPORA["nettalk"].tasks]
+    sequences = read_nettalk(folder / CORPORA["nettalk"].files[0].path)
+    assert len(sequences) == 20008
+    assert sum(n - 1 for n in Counter(sequence.key for sequence in sequences).values()) == 206
+    counts = [len(labels(sequences, layer)) for layer in CORPORA["nettalk"].tasks]
     assert counts == [51, 5, 163]
     small = load_corpus("nettalk", folder=folder)
     assert sizes(small) == (1000, 1000, 1000)
@@ -55,9 +56,9 @@ def test_conll2003() -> None:
     folder = folder_with("conll2003")
     splits = load_corpus("conll2003", folder=folder, dev_share=0)
     assert sizes(splits) == (14041, 0, 3250)
-    assert len({record.document for record in splits["train"]}) == 946
+    assert len({sequence.document for sequence in splits["train"]}) == 946
     starts = Counter(
-        label for record in splits["train"] for label in record.labels["ner"] if label[0] == "B"
+        label for sequence in splits["train"] for label in sequence.labels["ner"] if label[0] == "B"
     )
     assert sum(starts.values()) == 23499
     held = load_corpus("conll2003", folder=folder)
@@ -87,7 +88,7 @@ def test_ocr() -> None:
     folds = [load_corpus("ocr", split=f"fold{i}", folder=folder, dev_share=0) for i in (0, 9)]
     every = folds[0]["train"] + folds[0]["test"]
     assert (len(every), n_tokens(every)) == (6877, 52152)
-    assert len({"".join(record.labels["letter"]) for record in every}) == 55
+    assert len({"".join(sequence.labels["letter"]) for sequence in every}) == 55
     assert [n_tokens(splits["test"]) for splits in folds] == [4617, 5142]
     assert_disjoint(folds[0])
 
@@ -95,8 +96,8 @@ def test_ocr() -> None:
 @pytest.mark.slow
 def test_whole_cmudict_is_aligned() -> None:
     skip_without_cmudict()
-    records = read_cmudict(cmudict_file(), sample=1.0)
-    assert len(records) > 0.99 * 117493
+    sequences = read_cmudict(cmudict_file(), sample=1.0)
+    assert len(sequences) > 0.99 * 117493
 
 
 @pytest.mark.slow
@@ -107,12 +108,12 @@ def test_cmudict() -> None:
     every = read_pronunciations(path)
     assert len(every) == 117493
     messages: list[str] = []
-    records = read_cmudict(path, sample=0.02, report=messages.append)
+    sequences = read_cmudict(path, sample=0.02, report=messages.append)
     assert "2367 of 117493 words" in messages[0]
-    assert len(records) > 0.97 * 2367
-    for record in records:
-        assert phonemes_of(record.labels["phoneme"]) == every["".join(record.words)]
-    assert len(labels(records, "phoneme")) < 130
-    pairs = [(record.key, every[record.key]) for record in records]
+    assert len(sequences) > 0.97 * 2367
+    for sequence in sequences:
+        assert phonemes_of(sequence.labels["phoneme"]) == every["".join(sequence.words)]
+    assert len(labels(sequences, "phoneme")) < 130
+    pairs = [(sequence.key, every[sequence.key]) for sequence in sequences]
     for likelihoods in fit_aligner(pairs).likelihoods:
         assert all(after >= before for before, after in pairwise(likelihoods))

@@ -10,18 +10,20 @@ from spacy.tokens import Token
 from spacy.training import Corpus as SpacyCorpus
 from spacy.util import registry
 
-from spacy_treecrf.corpora import CORPORA, Record, write_spacy
+from spacy_treecrf.corpora import CORPORA, LabelledSequence, write_spacy
 from spacy_treecrf.corpora.docs import register_extension
 from spacy_treecrf.corpora.readers import corpus, synthetic
 
-BITS = Record(["?", "?"], {"letter": ["a", "b"]}, {"pixels": [[0, 1], [1, 0]]})
+BITS = LabelledSequence(["?", "?"], {"letter": ["a", "b"]}, {"pixels": [[0, 1], [1, 0]]})
 
 
 @pytest.fixture
 def chunks(tmp_path: Path) -> Path:
     path = tmp_path / "chunks.spacy"
     labels = {"tag": ["N", "V"], "chunk": ["B-NP", "B-VP"]}
-    write_spacy(path, [Record([f"a{i}", "b"], labels) for i in range(5)], CORPORA["conll2000"])
+    write_spacy(
+        path, [LabelledSequence([f"a{i}", "b"], labels) for i in range(5)], CORPORA["conll2000"]
+    )
     return path
 
 
@@ -52,8 +54,10 @@ def test_extensions_are_inputs_by_name(tmp_path: Path) -> None:
 
 def test_docs_are_those_of_spacys_reader_and_read_once(tmp_path: Path) -> None:
     path = tmp_path / "letters.spacy"
-    records = [Record(list(word), {"hyphen": ["no"] * len(word)}) for word in ("ab", "c")]
-    write_spacy(path, records, CORPORA["moby"])
+    sequences = [
+        LabelledSequence(list(word), {"hyphen": ["no"] * len(word)}) for word in ("ab", "c")
+    ]
+    write_spacy(path, sequences, CORPORA["moby"])
     nlp = spacy.blank("xx")
     read = corpus(path)
     ours = list(read(nlp))

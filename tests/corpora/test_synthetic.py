@@ -17,9 +17,9 @@ def test_observations_and_transitions_have_the_probabilities_asked_for() -> None
     model = Synthetic(n_labels=5, n_observations=6, p_o=0.7, k_o=2, p_l=0.4, k_l=3, seed=1)
     shown: Counter[tuple[str, str]] = Counter()
     followed: Counter[tuple[str, str]] = Counter()
-    for record in model.sample(400, length=30):
-        labels = record.labels["tag"]
-        shown.update(zip(labels, record.words, strict=True))
+    for sequence in model.sample(400, length=30):
+        labels = sequence.labels["tag"]
+        shown.update(zip(labels, sequence.words, strict=True))
         followed.update(pairwise(labels))
     for i in range(5):
         observations = {o: n for (label, o), n in shown.items() if label == f"l{i}"}
@@ -42,8 +42,8 @@ def test_parts_are_of_one_model_and_differ_and_come_again() -> None:
     assert len(seen["train"]) == 40 * 3
 
 
-def _transitions(records) -> set[tuple[str, str]]:
-    return {pair for record in records for pair in pairwise(record.labels["tag"])}
+def _transitions(sequences) -> set[tuple[str, str]]:
+    return {pair for sequence in sequences for pair in pairwise(sequence.labels["tag"])}
 
 
 @pytest.mark.parametrize(

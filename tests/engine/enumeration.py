@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from spacy_treecrf.engine.chain import Chain
+from spacy_treecrf.engine.chain.chain import Chain
 
 Path = tuple[int, ...]
 

@@ -5,20 +5,20 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from spacy_treecrf.engine.columns import fit_columns
+from spacy_treecrf.engine.encoding.columns import fit_columns
 
 NAN, INF = math.nan, math.inf
 
 
 def fit(*items, **settings):
-    """Columns of one sequence with these items, its codes and its numeric bins."""
-    columns, _, codes, numeric = fit_columns([list(items)], **settings)
-    return columns, codes, numeric
+    """Columns of one sequence with these items, its feature_ids and its numeric bins."""
+    columns, _, feature_ids, numeric = fit_columns([list(items)], **settings)
+    return columns, feature_ids, numeric
 
 
-def names_of(columns, codes):
+def names_of(columns, feature_ids):
     """The names of the features of each row, sorted; a feature twice in a row shows."""
-    return [sorted(columns.feature_names[c] for c in row if c >= 0) for row in codes.tolist()]
+    return [sorted(columns.feature_names[c] for c in row if c >= 0) for row in feature_ids.tolist()]
 
 
 def encoded_names(columns, *items):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
+from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 
 
 def candidate_tests(data):
@@ -37,7 +37,7 @@ def holds(data, test, example):
     kind, feature, threshold = test
     row, context = example[:2]
     if kind == CATEGORICAL:
-        return feature in data.codes[row]
+        return feature in data.feature_ids[row]
     if kind == NUMERIC:
         return data.numeric[row, feature] > threshold
     return data.context_labels[context, feature] == threshold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
+from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 from tests.engine.naive_grower import candidate_tests, gain_of
 
 STEP = 2**16
@@ -22,7 +22,7 @@ def answer_of(data, missing, test, row):
     if missing[row, column_of(data, test)]:
         return None
     if kind == CATEGORICAL:
-        return feature in data.codes[row]
+        return feature in data.feature_ids[row]
     return bool(data.numeric[row, feature] > threshold)
 
 

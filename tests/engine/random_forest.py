@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from spacy_treecrf.engine.fixed_grid import to_grid
-from spacy_treecrf.engine.forest import Forest, grow_forest, join_forests
-from spacy_treecrf.engine.grower import Tree
-from spacy_treecrf.engine.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
+from spacy_treecrf.engine.trees.forest import Forest, grow_forest, join_forests
+from spacy_treecrf.engine.trees.growing_tree import Tree
+from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 
 
 def random_tree(rng, n_leaves, n_features, n_numeric, n_labels, order) -> Tree:
@@ -44,14 +44,14 @@ def random_forest(seed, sizes, n_features=12, n_numeric=2, n_labels=3, order=0, 
     return join_forests(parts)
 
 
-def walk(forest: Forest, tree: int, codes, numeric, previous) -> int:
+def walk(forest: Forest, tree: int, feature_ids, numeric, previous) -> int:
     """The leaf of a row with these cells; previous: the labels before it, nearest first."""
     first = int(forest.tree_first[tree])
     node = first
     while forest.kind[node] != LEAF:
         test, threshold = int(forest.feature[node]), int(forest.threshold[node])
         if forest.kind[node] == CATEGORICAL:
-            holds = test in codes
+            holds = test in feature_ids
         elif forest.kind[node] == NUMERIC:
             holds = numeric[test] > threshold
         else:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.boosting import Booster
-from spacy_treecrf.engine.chain import log_normalizers, path_scores
+from spacy_treecrf.engine.boosting.boosting import Booster
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.chain.chain import log_normalizers, path_scores
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models import storage
 from spacy_treecrf.models.crf import CRF, new_crf
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.storage import container
 from tests.engine.training_data import Training
 
 ONE = Workers(1)
@@ -31,7 +31,7 @@ def fitted(training: Training, rounds: int, *, held_out=None, callback=None, **s
 
 
 def as_bytes(crf: CRF) -> bytes:
-    return storage.dump(crf.to_state())
+    return container.dump(crf.to_state())
 
 
 def log_likelihood_of(crf: CRF, data: Sequences) -> float:

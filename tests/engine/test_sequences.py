@@ -1,13 +1,15 @@
+"""Sequences as flat arrays: chunks, subsets, and what is left out."""
+
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf.engine.contexts import count_lags, list_contexts
-from spacy_treecrf.engine.sequences import CHUNK_ROWS, Sequences
-from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.sequences import CHUNK_ROWS, UNKNOWN_LABEL, Sequences
 
 
 def numbered(lengths) -> Sequences:
@@ -54,51 +56,11 @@ def test_subset_takes_the_rows_of_its_sequences_in_the_given_order():
     rows = [4, 5, 6, 7, 0, 1, 2, 4, 5, 6, 7]
     assert some.offsets.tolist() == [0, 4, 7, 7, 11]
     assert some.offsets.dtype == np.int64
-    for name in ("codes", "numeric", "labels", "weights"):
+    for name in ("feature_ids", "numeric", "labels", "weights"):
         array = getattr(some, name)
         assert array.ravel().tolist() == rows
         assert array.dtype == getattr(data, name).dtype
     assert data.subset(np.zeros(0, np.int64)).n_rows == 0
-
-
-@pytest.mark.parametrize("order", range(5))
-def test_lags_count_the_labels_before_a_row(order):
-    lags = count_lags(numbered([6, 1, 2]).offsets, order)
-    assert lags.tolist() == [min(t, order) for t in (0, 1, 2, 3, 4, 5, 0, 0, 1)]
-    assert lags.dtype == np.uint8
-
-
-@pytest.mark.parametrize(("n_labels", "order"), [(1, 2), (2, 3), (3, 2), (4, 0)])
-def test_contexts_list_the_labels_before_a_row(n_labels, order):
-    contexts = list_contexts(n_labels, order)
-    assert contexts.first.tolist() == [sum(n_labels**i for i in range(m)) for m in range(order + 2)]
-    for m in range(order + 1):
-        for c in range(n_labels**m):
-            labels = contexts.labels[contexts.first[m] + c].tolist()
-            assert labels[m:] == [n_labels] * (order - m)
-            assert sum(y * n_labels**lag for lag, y in enumerate(labels[:m])) == c
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_workers_keep_the_order_of_results(threads):
-    with Workers(threads) as workers:
-        assert workers.threads == threads
-        assert workers.map(lambda i: i * i, range(50)) == [i * i for i in range(50)]
-
-
-def test_workers_pass_on_errors():
-    def fail(i):
-        raise RuntimeError(f"item {i}")
-
-    with Workers(2) as workers, pytest.raises(RuntimeError, match="item 0"):
-        workers.map(fail, range(3))
-
-
-def test_workers_use_all_cores_where_the_system_has_no_affinity(monkeypatch):
-    """macOS and Windows have no os.sched_getaffinity."""
-    monkeypatch.delattr("os.sched_getaffinity", raising=False)
-    with Workers(0) as workers:
-        assert workers.threads >= 1
 
 
 def test_rows_of_the_same_bins_are_neighbours() -> None:
@@ -107,7 +69,7 @@ def test_rows_of_the_same_bins_are_neighbours() -> None:
     numeric = rng.integers(0, 3, (n_rows, 4)).astype(np.uint8)
     data = Sequences(
         offsets=np.array([0, n_rows]),
-        codes=np.zeros((n_rows, 0), np.int32),
+        feature_ids=np.zeros((n_rows, 0), np.int32),
         numeric=numeric,
         labels=np.zeros(n_rows, np.int32),
         weights=np.ones(n_rows, np.float32),
@@ -117,3 +79,20 @@ def test_rows_of_the_same_bins_are_neighbours() -> None:
     assert sorted(rows) == list(range(n_rows))
     changes = (numeric[rows[1:]] != numeric[rows[:-1]]).any(axis=1).sum()
     assert changes == len(np.unique(numeric, axis=0)) - 1
+
+
+def test_sequences_without_annotation_have_unknown_labels_and_weight_1() -> None:
+    rows = numbered([2, 0, 1])
+    data = Sequences.unlabelled(rows.offsets, rows.feature_ids, rows.numeric)
+    assert data.labels.tolist() == [UNKNOWN_LABEL] * 3
+    assert data.weights.tolist() == [1.0] * 3
+    assert (data.labels.dtype, data.weights.dtype) == (np.int32, np.float32)
+
+
+def test_sequences_of_weight_0_are_left_out() -> None:
+    data = replace(numbered([2, 1, 2]), weights=np.array([0, 0, 1, 0, 0.5], np.float32))
+    assert data.with_weight().labels.tolist() == [2, 3, 4]
+    everything = replace(data, weights=np.ones(5, np.float32))
+    assert everything.with_weight() is everything
+    with pytest.raises(ValueError, match=r"^treecrf: every sequence has weight 0"):
+        replace(data, weights=np.zeros(5, np.float32)).with_weight()

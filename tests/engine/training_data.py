@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spacy_treecrf.engine.chain import Chain
-from spacy_treecrf.engine.columns import Columns, fit_columns
+from spacy_treecrf.engine.chain.chain import Chain
+from spacy_treecrf.engine.encoding.columns import Columns, fit_columns
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from tests.engine.enumeration import Problem, enumerate_paths, random_problem
@@ -111,10 +111,10 @@ def random_training(
         X.append(items)
         y.extend(labels)
         weights.extend([rng.uniform(0.3, 3.0) if weighted else 1.0] * length)
-    columns, offsets, codes, numeric = fit_columns(X, min_count=2)
+    columns, offsets, feature_ids, numeric = fit_columns(X, min_count=2)
     labels = np.array(y, np.int32)
     if unknown:
         labels[rng.random(len(labels)) < unknown] = UNKNOWN_LABEL
         labels[offsets[-2] :] = UNKNOWN_LABEL
-    data = Sequences(offsets, codes, numeric, labels, np.array(weights, np.float32))
+    data = Sequences(offsets, feature_ids, numeric, labels, np.array(weights, np.float32))
     return Training(columns, data, [f"L{k}" for k in range(n_labels)])

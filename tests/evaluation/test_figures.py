@@ -6,18 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spacy.tokens import DocBin
 
 from spacy_treecrf.columnar.files import read_column_file
 from spacy_treecrf.columnar.model import ColumnModel
 from spacy_treecrf.estimators import BoostedCRF
-from spacy_treecrf.evaluation.figures import calibration_of, compare, figures_of
+from spacy_treecrf.evaluation.figures import calibration_of, compare_judged, figures_of
 from spacy_treecrf.evaluation.judging import Judged, judge
-from spacy_treecrf.evaluation.labels import sequence_accuracy, token_accuracy
 from spacy_treecrf.evaluation.spans import span_scores, total_score
-from spacy_treecrf.evaluation.taggers import ColumnTagger, PipelineTagger
+from spacy_treecrf.taggers.column_tagger import ColumnTagger
 from tests.columnar.tiny_columns import tiny_file, tiny_rows, trained, write_columns
-from tests.pipeline.tiny_pipes import CORPUS, corpus, labels_of, pipe_of, trained_nlp, words_of
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +33,10 @@ def test_figures_are_those_of_the_plain_functions(weak: ColumnModel, tmp_path: P
     figures = figures_of(judged, resamples=20)
     gold, predicted = judged.gold, judged.predicted
     values = {name: own.value for name, own in figures.figures.items()}
-    assert values["token_accuracy"] == token_accuracy(gold, predicted)
-    assert values["sequence_accuracy"] == sequence_accuracy(gold, predicted)
+    pairs = [list(zip(a, b, strict=True)) for a, b in zip(gold, predicted, strict=True)]
+    tokens = [a == b for sequence in pairs for a, b in sequence if a is not None]
+    assert values["token_accuracy"] == sum(tokens) / len(tokens)
+    assert values["sequence_accuracy"] == sum(map(list.__eq__, gold, predicted)) / len(gold)
     total = total_score(span_scores(gold, predicted))
     assert values["span_f1"] == pytest.approx(total.f1)
     assert values["span_precision"] == pytest.approx(total.precision)
@@ -111,44 +110,10 @@ def test_long_files_are_judged_in_order_over_chunks(weak: ColumnModel, tmp_path:
     np.testing.assert_allclose(few.log_likelihood, judged.log_likelihood[500:510], rtol=1e-5)
 
 
-def test_pipelines_have_the_same_figures_on_docs_and_on_columns(tmp_path: Path) -> None:
-    nlp = trained_nlp("ents", steps=1, model={"linear_rounds": 1})
-    examples = corpus(nlp, "ents")
-    DocBin(docs=[e.reference for e in examples]).to_disk(tmp_path / "data.spacy")
-    to_bio = {"U": "B", "L": "I"}
-    rows = [
-        [
-            [word, to_bio.get(label[0], label[0]) + label[1:]]
-            for word, label in zip(words_of(s), labels_of(s, "ents"), strict=True)
-        ]
-        for s in CORPUS
-    ]
-    write_columns(tmp_path / "data.conll", rows)
-    tagger = PipelineTagger(nlp, pipe_of(nlp), "nlp", threads=1)
-    by_docs, by_columns = (
-        judge(tagger, tagger.read(str(tmp_path / name), gold=True)[1])
-        for name in ("data.spacy", "data.conll")
-    )
-    assert by_docs.gold == by_columns.gold == [labels_of(s, "ents") for s in CORPUS]
-    assert by_docs.predicted == by_columns.predicted
-    figures = figures_of(by_docs, resamples=0)
-    scores = nlp.evaluate(examples)
-    assert figures.figures["span_f1"].value == pytest.approx(scores["ents_f"])
-    assert figures.figures["nll_per_token"].value == pytest.approx(scores["treecrf_nll"], rel=1e-4)
-
-
-def test_spans_below_min_prob_are_not_predicted(tmp_path: Path) -> None:
-    nlp = trained_nlp("ents", steps=1, model={"linear_rounds": 1}, min_prob=0.999999)
-    tagger = PipelineTagger(nlp, pipe_of(nlp), "nlp", threads=1)
-    DocBin(docs=[e.reference for e in corpus(nlp, "ents")]).to_disk(tmp_path / "d.spacy")
-    judged = judge(tagger, tagger.read(str(tmp_path / "d.spacy"), gold=True)[1])
-    assert {label for labels in judged.predicted for label in labels} == {"O"}
-
-
 def test_schemes_are_compared_by_their_spans() -> None:
     bio = Judged([["B-X", "I-X", "O"]], [["B-X", "I-X", "B-X"]])
     biluo = Judged([["B-X", "L-X", "O"]], [["U-X", "U-X", "O"]])
-    found = compare(bio, biluo, resamples=5)
+    found = compare_judged(bio, biluo, resamples=5)
     assert found.span_f1 is not None
     assert found.span_f1.a == pytest.approx(2 / 3)
     assert found.span_f1.b == 0.0
@@ -158,6 +123,6 @@ def test_schemes_are_compared_by_their_spans() -> None:
 
 def test_models_of_other_annotation_or_tokens_are_not_compared() -> None:
     with pytest.raises(ValueError, match="different gold labels"):
-        compare(Judged([["A"]], [["A"]]), Judged([["B"]], [["B"]]))
+        compare_judged(Judged([["A"]], [["A"]]), Judged([["B"]], [["B"]]))
     with pytest.raises(ValueError, match="different sequences or tokens"):
-        compare(Judged([["A"]], [["A"]]), Judged([["A", "A"]], [["A", "A"]]))
+        compare_judged(Judged([["A"]], [["A"]]), Judged([["A", "A"]], [["A", "A"]]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.splitting import LEAF
+from spacy_treecrf.engine.trees.splitting import LEAF
 from spacy_treecrf.estimators import BoostedCRF
 from spacy_treecrf.evaluation.inspection import START, inspect_crf
 from tests.tiny import new, tiny_data

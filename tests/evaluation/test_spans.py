@@ -1,103 +1,10 @@
-"""Spans are those that conlleval finds, in every scheme."""
+"""Scores of spans are those that conlleval counts."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from spacy_treecrf.evaluation.spans import (
-    SpanScore,
-    are_span_labels,
-    span_scores,
-    spans_of,
-    to_bio,
-    total_score,
-)
-from spacy_treecrf.pipeline.tasks.biluo import spans_of as pipeline_spans_of
-
-
-@pytest.mark.parametrize(
-    ("labels", "spans"),
-    [
-        ("B-X I-X O B-Y", [(0, 2, "X"), (3, 4, "Y")]),
-        ("I-X I-X O I-Y", [(0, 2, "X"), (3, 4, "Y")]),  # IOB1
-        ("I-X B-X I-X", [(0, 1, "X"), (1, 3, "X")]),  # IOB1: B only between two of a kind
-        ("B-X L-X U-Y U-Y", [(0, 2, "X"), (2, 3, "Y"), (3, 4, "Y")]),  # BILUO
-        ("B-X E-X S-Y", [(0, 2, "X"), (2, 3, "Y")]),  # BIOES
-        ("B-X I-Y", [(0, 1, "X"), (1, 2, "Y")]),
-        ("E-X E-X", [(0, 1, "X"), (1, 2, "X")]),
-        ("B I O B", [(0, 2, ""), (3, 4, "")]),
-        ("B-X-Y I-X-Y", [(0, 2, "X-Y")]),
-        ("O O", []),
-        ("", []),
-    ],
-)
-def test_spans_of_every_scheme(labels: str, spans: list[tuple[int, int, str]]) -> None:
-    assert spans_of(labels.split()) == spans
-
-
-def conlleval_starts_and_ends(tags: list[tuple[str, str]]) -> tuple[list[int], list[int]]:
-    """The subroutines startOfChunk and endOfChunk of conlleval.pl, rule by rule."""
-    starts, ends = [], []
-    previous, previous_type = "O", ""
-    for i, (tag, type_) in enumerate([*tags, ("O", "")]):
-        pair = previous + tag
-        end = pair in {"BB", "BO", "IB", "IO", "EE", "EI", "EO"}
-        end |= previous not in "O." and previous_type != type_
-        end |= pair in {"ES", "BS", "IS"} or previous == "S"
-        end |= pair == "EB"
-        start = pair in {"BB", "IB", "OB", "OI", "EE", "EI", "OE"}
-        start |= tag not in "O." and previous_type != type_
-        start |= tag == "S" or pair in {"SI", "SE", "SB", "EB"}
-        if end and previous != "O":
-            ends.append(i)
-        if start and tag != "O":
-            starts.append(i)
-        previous, previous_type = tag, type_
-    return starts, ends
-
-
-@given(st.lists(st.tuples(st.sampled_from("BIESO"), st.sampled_from(["X", "Y"])), max_size=12))
-def test_spans_begin_and_end_where_conlleval_begins_and_ends_them(
-    tags: list[tuple[str, str]],
-) -> None:
-    tags = [(tag, "" if tag == "O" else name) for tag, name in tags]
-    found = spans_of([tag if tag == "O" else f"{tag}-{name}" for tag, name in tags])
-    starts, ends = conlleval_starts_and_ends(tags)
-    assert [start for start, _, _ in found] == starts
-    assert [end for _, end, _ in found] == ends
-
-
-@given(st.lists(st.sampled_from(["O", "B-X", "I-X", "L-X", "U-X", "B-Y", "I-Y"]), max_size=10))
-def test_bio_has_the_same_spans_and_is_its_own_bio(labels: list[str]) -> None:
-    bio = to_bio(labels)
-    assert spans_of(bio) == spans_of(labels)
-    assert to_bio(bio) == bio
-
-
-def test_well_formed_biluo_has_the_spans_that_the_pipe_sees() -> None:
-    labels = ["B-X", "I-X", "L-X", "U-X", "O", "U-Y", "B-Y", "L-Y"]
-    assert spans_of(labels) == pipeline_spans_of(labels)
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        (["O", "B-X", None], True),
-        (["I-X"], True),
-        (["O", "B", "I"], True),
-        (["O"], False),
-        ([], False),
-        (["NN", "B-X"], False),
-        (["K-S", "AH0", "_"], False),  # letters to sounds
-        (["B-X", "B"], False),
-        (["E", "S", "_"], False),
-        (["S", "E"], False),
-    ],
-)
-def test_labels_of_spans_are_told_from_others(labels: list[str | None], expected: bool) -> None:
-    assert are_span_labels(labels) is expected
+from spacy_treecrf.evaluation.spans import SpanScore, span_scores, total_score
 
 
 def test_scores_by_type_counted_by_hand() -> None:

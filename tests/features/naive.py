@@ -11,7 +11,7 @@ import numpy.typing as npt
 import spacy
 from spacy.tokens import Doc, Token
 
-from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import ABSENT
 
 NLP = spacy.blank("en")
@@ -84,13 +84,13 @@ def naive_names(
     return names
 
 
-def decoded(codes: npt.NDArray[np.int32], columns: Columns) -> list[set[str]]:
-    """The names of the features in each row of codes; every one must be in its slot."""
-    for row in codes.tolist():
-        for slot, code in enumerate(row):
-            if code != ABSENT:
-                assert columns.slot_range[code].tolist() == [slot, slot + 1]
-    return [{columns.feature_names[c] for c in row if c != ABSENT} for row in codes.tolist()]
+def decoded(feature_ids: npt.NDArray[np.int32], columns: Columns) -> list[set[str]]:
+    """The names of the features in each row of feature_ids; every one must be in its slot."""
+    for row in feature_ids.tolist():
+        for slot, feature in enumerate(row):
+            if feature != ABSENT:
+                assert columns.slot_range[feature].tolist() == [slot, slot + 1]
+    return [{columns.feature_names[c] for c in row if c != ABSENT} for row in feature_ids.tolist()]
 
 
 def numbers(extractor: Any, docs: list[Doc], **settings: Any) -> tuple[Columns, Any, Any]:

@@ -64,9 +64,9 @@ def naive(texts: list[str], n: int, window: list[int], around: list[int]) -> lis
 def test_features_are_those_of_the_naive_twin(texts: list[str], n: int) -> None:
     features = create_character_features([-2, -1, 0, 1], [0], [n], [-2, 2])
     docs = [tokenize(text) for text in texts]
-    columns, codes, _ = numbers(features, docs)
+    columns, feature_ids, _ = numbers(features, docs)
     expected = naive(texts, n, [-2, -1, 0, 1], [-2, 2])
-    assert decoded(codes, columns) == expected
+    assert decoded(feature_ids, columns) == expected
     again, _ = features.encode(docs[::-1], offsets_of(docs[::-1]), columns)
     assert decoded(again, columns) == naive(texts[::-1], n, [-2, -1, 0, 1], [-2, 2])
 
@@ -94,10 +94,10 @@ def test_bad_settings_are_refused() -> None:
 
 def test_defaults_encode_text() -> None:
     features = create_character_features()
-    columns, codes, _ = numbers(features, [tokenize("hyphenation")])
-    assert codes.shape == (11, len(columns.slot_keys))
-    assert (codes >= -1).all()
-    assert np.count_nonzero(codes >= 0) > 11 * 13
+    columns, feature_ids, _ = numbers(features, [tokenize("hyphenation")])
+    assert feature_ids.shape == (11, len(columns.slot_keys))
+    assert (feature_ids >= -1).all()
+    assert np.count_nonzero(feature_ids >= 0) > 11 * 13
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -106,10 +106,10 @@ def test_groups_of_characters(lower: bool) -> None:
     features = create_character_features(
         [0], [], [], [0], lower, groups=groups, group_window=[-1, 0]
     )
-    columns, codes, _ = numbers(features, [tokenize("Rga")])
+    columns, feature_ids, _ = numbers(features, [tokenize("Rga")])
     found = [
         {name for name in names if name.startswith("group") and "<edge>" not in name}
-        for names in decoded(codes, columns)
+        for names in decoded(feature_ids, columns)
     ]
     assert found == [
         {"group.charge[0]=kr"} if lower else set(),

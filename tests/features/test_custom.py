@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc, Token
 
-from spacy_treecrf.engine.columns import Columns
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import MISSING_BIN
 from spacy_treecrf.features.token_features import create_token_features
 from tests.features.naive import decoded, make_docs, numbers, offsets_of
@@ -35,8 +35,8 @@ def test_values_of_every_kind(extension: str) -> None:
     features = create_token_features({}, [], [], extensions={extension: [-1, 0]})
     values = ["x", True, False, None, 2, np.float32(0.5), [1.0, 2], np.array([3.0]), math.nan]
     doc = with_values(extension, values)
-    columns, codes, numeric = numbers(features, [doc])
-    here = [{n for n in names if "[0]" in n} for names in decoded(codes, columns)]
+    columns, feature_ids, numeric = numbers(features, [doc])
+    here = [{n for n in names if "[0]" in n} for names in decoded(feature_ids, columns)]
     assert here[:3] == [{f"_.{extension}[0]=x"}, {f"_.{extension}[0]=True"}, set()]
     assert not any(here[3:])
     by_name = dict(zip(columns.numeric_names, numeric.T.tolist(), strict=True))
@@ -46,7 +46,7 @@ def test_values_of_every_kind(extension: str) -> None:
     assert by_name[f"_.{extension}.1[0]"] == [0, 0, 0, 0, 0, 0, 1, 0, 0]
     loaded = create_token_features({}, [], [], extensions={extension: [-1, 0]})
     again = loaded.encode([doc], offsets_of([doc]), Columns.from_state(columns.to_state()))
-    np.testing.assert_array_equal(again[0], codes)
+    np.testing.assert_array_equal(again[0], feature_ids)
     np.testing.assert_array_equal(again[1], numeric)
 
 
@@ -54,8 +54,8 @@ def test_values_that_training_did_not_see(extension: str) -> None:
     features = create_token_features({}, [], [], extensions={extension: [0]})
     columns, _, _ = numbers(features, [with_values(extension, [1.0, 2.0, 3.0])])
     doc = with_values(extension, ["text", -5, 99, [1.0]])
-    codes, numeric = features.encode([doc], np.array([0, 4]), columns)
-    assert codes.shape == (4, 0)
+    feature_ids, numeric = features.encode([doc], np.array([0, 4]), columns)
+    assert feature_ids.shape == (4, 0)
     assert numeric[:, 0].tolist() == [MISSING_BIN, 1, 3, MISSING_BIN]
 
 
@@ -80,10 +80,10 @@ def describe(doc: Doc) -> list[dict[str, Any]]:
 def test_function_gives_columns() -> None:
     features = create_token_features({}, [], [], function=describe, function_window=[0, 1])
     docs = make_docs("one a", "bb")
-    columns, codes, numeric = numbers(features, docs)
+    columns, feature_ids, numeric = numbers(features, docs)
     assert columns.numeric_names == ["function.len[0]", "function.len[1]"]
     assert numeric.tolist() == [[3, 1], [1, 0], [2, 0]]
-    first = decoded(codes, columns)[0]
+    first = decoded(feature_ids, columns)[0]
     assert {"function.a%3Db[0]=o", "function.long[0]=True", "function.a%3Db[1]=a"} <= first
     Columns.from_state(columns.to_state())
 
@@ -97,3 +97,12 @@ def test_wrong_results_of_a_function_are_refused(result: Any) -> None:
 def test_names_of_values_are_texts() -> None:
     features = create_token_features(function=lambda doc: [{1: "x"} for _ in doc])
     assert_refused(lambda: numbers(features, make_docs("a b")), "name 1")
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**400), 10**5000, [1, 10**400], [10**5000]], ids=range(5)
+)
+def test_numbers_beyond_doubles_are_refused(extension: str, value: Any) -> None:
+    features = create_token_features({}, [], [], extensions={extension: [0]})
+    doc = with_values(extension, [1.0, value])
+    assert_refused(lambda: numbers(features, [doc]), "as a feature; use a str, bool, finite number")

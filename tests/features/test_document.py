@@ -123,10 +123,10 @@ def encoded_names(data: Any, words: Any, kinds: list[str]) -> tuple[Any, Any, li
     cuts = np.array([*offsets, firsts[-1]], np.int64)
     features = create_token_features({}, [], [], document=kinds)
     columns = features.fit(docs, cuts, min_count=1, max_bins=255)
-    codes, _ = features.encode(docs, cuts, columns)
+    feature_ids, _ = features.encode(docs, cuts, columns)
     names = [
         {n.removeprefix("document.").replace("[0]=", "=") for n in row}
-        for row in decoded(codes, columns)
+        for row in decoded(feature_ids, columns)
     ]
     return texts, starts, names
 
@@ -151,5 +151,5 @@ def test_documents_do_not_know_of_each_other() -> None:
     docs = make_docs("in Bonn", "to Bonn and Bonn")
     cuts = offsets_of(docs)
     columns = features.fit(docs, cuts, min_count=1, max_bins=255)
-    codes, _ = features.encode(docs, cuts, columns)
-    assert [len(names) for names in decoded(codes, columns)] == [0, 0, 0, 1, 0, 1]
+    feature_ids, _ = features.encode(docs, cuts, columns)
+    assert [len(names) for names in decoded(feature_ids, columns)] == [0, 0, 0, 1, 0, 1]

@@ -24,10 +24,10 @@ def only_gazetteers(**config: Any) -> Extractor:
 def places(text: str | list[str], **lists: list[str]) -> list[set[str]]:
     features = only_gazetteers(gazetteers=lists)
     docs = make_docs(text)
-    columns, codes, _ = numbers(features, docs)
+    columns, feature_ids, _ = numbers(features, docs)
     return [
         {n.replace("gazetteer.", "").replace("[0]", "") for n in names}
-        for names in decoded(codes, columns)
+        for names in decoded(feature_ids, columns)
     ]
 
 
@@ -84,8 +84,8 @@ def test_matches_end_with_the_sequence() -> None:
     docs = make_docs("New York New York")
     offsets = np.array([0, 1, 4])
     columns = features.fit(docs, offsets, min_count=1, max_bins=255)
-    codes, _ = features.encode(docs, offsets, columns)
-    assert [len(names) for names in decoded(codes, columns)] == [0, 0, 1, 1]
+    feature_ids, _ = features.encode(docs, offsets, columns)
+    assert [len(names) for names in decoded(feature_ids, columns)] == [0, 0, 1, 1]
 
 
 TRAIN = ["Anna met Bob", "Bob left", "Cy saw Anna Bonn"]
@@ -105,8 +105,8 @@ def test_training_docs_do_not_see_what_they_alone_have_taught() -> None:
     docs = make_docs(*TRAIN)
     seen = []
     for training in (True, False):
-        codes, _ = features.encode(docs, offsets_of(docs), columns, training=training)
-        seen.append([bool(names) for names in decoded(codes, columns)])
+        feature_ids, _ = features.encode(docs, offsets_of(docs), columns, training=training)
+        seen.append([bool(names) for names in decoded(feature_ids, columns)])
     # Anna is annotated in the first doc only, so the third one may know her; Bob in two docs
     assert seen[0] == [False, False, True, True, False, False, False, True, False]
     assert seen[1] == [True, False, True, True, False, True, False, True, True]
@@ -116,18 +116,18 @@ def test_a_document_given_twice_is_one_document() -> None:
     features = only_gazetteers(gazetteer_from_entities=True)
     docs = make_docs("Anna left", "Anna left")
     features.learn(docs, [[(0, 1, "PER")]] * 2)
-    columns, codes, _ = numbers(features, docs)
+    columns, feature_ids, _ = numbers(features, docs)
     assert columns.feature_names == []
-    assert codes.shape == (4, 0)
+    assert feature_ids.shape == (4, 0)
 
 
 def test_sequences_inside_of_a_doc_have_the_doc_as_owner() -> None:
     features, columns = learned()
     docs = make_docs(*TRAIN)
     offsets = np.array([0, 1, 3, 4, 5, 7, 9])
-    codes, _ = features.encode(docs, offsets, columns, training=True)
+    feature_ids, _ = features.encode(docs, offsets, columns, training=True)
     whole, _ = features.encode(docs, offsets_of(docs), columns, training=True)
-    np.testing.assert_array_equal(codes, whole)
+    np.testing.assert_array_equal(feature_ids, whole)
 
 
 def test_learned_lists_travel_in_the_state() -> None:
@@ -149,7 +149,7 @@ def test_files_are_read_once_and_kept_in_the_state(tmp_path: Path) -> None:
     path.write_text("Köln\n\nNew York\n", encoding="utf8")
     features = only_gazetteers(gazetteers={"city": str(path)})
     docs = make_docs("KÖLN New York")
-    columns, codes, _ = numbers(features, docs)
+    columns, feature_ids, _ = numbers(features, docs)
     path.unlink()
     loaded = only_gazetteers(gazetteers={"city": str(path)})
     assert_refused(
@@ -158,7 +158,7 @@ def test_files_are_read_once_and_kept_in_the_state(tmp_path: Path) -> None:
     assert_refused(lambda: loaded.check(docs[0].vocab), "'gazetteers'", "cities.txt", "'city'")
     loaded.from_state(features.to_state())
     loaded.check(docs[0].vocab)
-    np.testing.assert_array_equal(loaded.encode(docs, offsets_of(docs), columns)[0], codes)
+    np.testing.assert_array_equal(loaded.encode(docs, offsets_of(docs), columns)[0], feature_ids)
 
 
 def test_learning_needs_entities() -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.settings import Settings
+from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models import storage
 from spacy_treecrf.models.crf import CRF, new_crf
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.storage import container
 from tests.engine.training_data import random_training
 
 ONE = Workers(1)
@@ -37,7 +37,7 @@ def test_a_stored_model_predicts_the_same(family, order, constraints):
     training = random_training(2)
     crf = new_model(training, family=family, order=order, constraints=constraints)
     crf = crf.boosted(training.data, 4, ONE)
-    loaded = CRF.from_state(storage.parse(storage.dump(crf.to_state())))
+    loaded = CRF.from_state(container.parse(container.dump(crf.to_state())))
     assert loaded.settings == crf.settings
     assert loaded.labels == crf.labels
     for stored, learned in zip(loaded.masks, crf.masks, strict=True):
@@ -46,7 +46,7 @@ def test_a_stored_model_predicts_the_same(family, order, constraints):
     for call in ("scores", "labels", "marginals"):
         expected = getattr(before, call)(training.data)
         np.testing.assert_array_equal(getattr(after, call)(training.data), expected)
-    assert storage.dump(loaded.to_state()) == storage.dump(crf.to_state())
+    assert container.dump(loaded.to_state()) == container.dump(crf.to_state())
 
 
 def test_observed_constraints_allow_just_what_occurs():

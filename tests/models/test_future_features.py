@@ -1,4 +1,4 @@
-"""The MEMM with future features: what it presents, its words, its stored form."""
+"""The MEMM with future features: what it presents, its stored form."""
 
 from __future__ import annotations
 
@@ -8,23 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spacy_treecrf.corpora.future_bits import FutureBits, bit_features
-from spacy_treecrf.engine.chain import log_normalizers, path_scores
-from spacy_treecrf.engine.columns import fit_columns
-from spacy_treecrf.engine.detectors import Detector
-from spacy_treecrf.engine.forest import grow_forest
-from spacy_treecrf.engine.grower import Tree
-from spacy_treecrf.engine.history import turned_round
+from scripts.reproduce.future_bits import FutureBits, bit_features
+from spacy_treecrf.engine.chain.chain import log_normalizers, path_scores
+from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.memm.label_history import turned_round
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.splitting import CATEGORICAL, LEAF, NUMERIC
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models import storage
-from spacy_treecrf.models.detector_words import describe
-from spacy_treecrf.models.files import model_from_state
 from spacy_treecrf.models.future_features import FutureMEMM, FutureRecipe
-from spacy_treecrf.models.local_settings import FutureSettings, MEMMSettings
 from spacy_treecrf.models.memm import MEMMRecipe
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.memm_settings import FutureSettings, MEMMSettings
+from spacy_treecrf.models.model_kinds import model_from_state
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.storage import container
 from tests.engine.training_data import Training, random_training
 
 ONE = Workers(1)
@@ -42,10 +37,10 @@ shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 def bits(problem: str = "or", n: int = 150) -> Training:
-    records = FutureBits(problem, length=10, bag=3, seed=2).sample(n)
-    columns, offsets, codes, numeric = fit_columns([bit_features(r) for r in records])
-    y = np.array([int(label) for r in records for label in r.labels["label"]], np.int32)
-    data = Sequences(offsets, codes, numeric, y, np.ones(len(y), np.float32))
+    sequences = FutureBits(problem, length=10, bag=3, seed=2).sample(n)
+    columns, offsets, feature_ids, numeric = fit_columns([bit_features(r) for r in sequences])
+    y = np.array([int(label) for r in sequences for label in r.labels["label"]], np.int32)
+    data = Sequences(offsets, feature_ids, numeric, y, np.ones(len(y), np.float32))
     return Training(columns, data, ["0", "1"])
 
 
@@ -109,21 +104,21 @@ def test_a_stored_model_predicts_the_same(shape) -> None:
     training = bits_for(shape)
     model = fitted(training, **shape)
     assert model.potentials.detectors
-    loaded = model_from_state(storage.parse(storage.dump(model.to_state())))
+    loaded = model_from_state(container.parse(container.dump(model.to_state())))
     assert isinstance(loaded, FutureMEMM)
     assert loaded.settings == model.settings
     for call in ("scores", "labels", "marginals"):
         expected = getattr(Predictor(model, ONE), call)(training.data)
         found = getattr(Predictor(loaded, ONE), call)(training.data)
         np.testing.assert_array_equal(found, expected)
-    assert storage.dump(loaded.to_state()) == storage.dump(model.to_state())
+    assert container.dump(loaded.to_state()) == container.dump(model.to_state())
     assert loaded.describe_detectors() == model.describe_detectors()
 
 
 def test_training_goes_on_from_a_stored_model() -> None:
     training = bits()
     first = fitted(training, 12, order=0)
-    loaded = FutureMEMM.from_state(storage.parse(storage.dump(first.to_state())))
+    loaded = FutureMEMM.from_state(container.parse(container.dump(first.to_state())))
     further = loaded.trainer(training.data, ONE).train(80)
     assert further.rounds > first.rounds
     assert accuracy(further, training.data) > 0.99
@@ -186,7 +181,7 @@ def test_decoding_takes_time_in_proportion_to_the_length(bag, search) -> None:
         rows = np.arange(n) % data.n_rows
         long = Sequences(
             np.array([0, n]),
-            data.codes[rows],
+            data.feature_ids[rows],
             data.numeric[rows],
             data.labels[rows],
             data.weights[rows],
@@ -220,69 +215,3 @@ def test_decoding_takes_time_in_proportion_to_the_length(bag, search) -> None:
 def test_bad_settings_are_refused_by_name(name, value) -> None:
     with pytest.raises(ValueError, match=rf"^treecrf: setting '{name}' is "):
         FutureSettings(**{name: value})
-
-
-# -- words
-
-
-def detector_of(*nodes: tuple[int, int, int, int, int, float], start: float = -5.0) -> Detector:
-    """One tree; a node is kind, feature, threshold, left, right, value."""
-    columns = list(zip(*nodes, strict=True))
-    dtypes = (np.uint8, np.int32, np.int32, np.int32, np.int32, np.float64)
-    arrays = [np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)]
-    return Detector(1, start, 2.0, grow_forest([Tree(*arrays, np.zeros(len(nodes)))], [0], 0))
-
-
-def letters() -> Training:
-    X = [[{"letter": "y", "end": True, "size": 1.0}, {"letter": "z", "size": 2.0}]] * 3
-    columns, offsets, codes, numeric = fit_columns(X)
-    data = Sequences(offsets, codes, numeric, np.zeros(6, np.int32), np.ones(6, np.float32))
-    return Training(columns, data, ["0", "1"])
-
-
-def test_a_detector_is_described_by_its_strongest_path() -> None:
-    columns = letters().columns
-    y, z = (columns.feature_names.index(f"letter={v}") for v in "yz")
-    end = columns.feature_names.index("end")
-    detector = detector_of(
-        (CATEGORICAL, y, 0, 1, 2, 0.0),
-        (CATEGORICAL, z, 0, 3, 4, 0.0),
-        (LEAF, -1, 0, -1, -1, 9.0),
-        (LEAF, -1, 0, -1, -1, -1.0),
-        (LEAF, -1, 0, -1, -1, 5.5),
-    )
-    words = describe(detector, columns, "1", FutureSettings(bag=4), 3)
-    assert words == (
-        "a letter y (p = 0.98) or a letter z (p = 0.62) within the next 4 speaks for '1'"
-    )
-    words = describe(detector, columns, "1", FutureSettings(bag=4), 1)
-    assert words == ("a letter y (p = 0.98) or 1 further pattern within the next 4 speaks for '1'")
-    words = describe(detector, columns, "1", FutureSettings(bag=2, right_to_left=True), 1)
-    assert "within the 2 before" in words
-    without = detector_of(
-        (CATEGORICAL, end, 0, 1, 2, 0.0),
-        (LEAF, -1, 0, -1, -1, 9.0),
-        (LEAF, -1, 0, -1, -1, -9.0),
-    )
-    words = describe(without, columns, "x", FutureSettings(), 3)
-    assert words == "no end (p = 0.98) anywhere after speaks for 'x'"
-    both = detector_of(
-        (CATEGORICAL, y, 0, 1, 2, 0.0),
-        (LEAF, -1, 0, -1, -1, -1.0),
-        (CATEGORICAL, end, 0, 3, 4, 0.0),
-        (LEAF, -1, 0, -1, -1, 9.0),
-        (LEAF, -1, 0, -1, -1, -9.0),
-    )
-    words = describe(both, columns, "x", FutureSettings(), 3)
-    assert words == "a letter y without end (p = 0.98) anywhere after speaks for 'x'"
-
-
-def test_numbers_are_described_by_their_range() -> None:
-    columns = letters().columns
-    detector = detector_of(
-        (NUMERIC, 0, 1, 1, 2, 0.0),
-        (LEAF, -1, 0, -1, -1, -1.0),
-        (LEAF, -1, 0, -1, -1, 9.0),
-    )
-    words = describe(detector, columns, "1", FutureSettings(bag=1), 3)
-    assert words == "size above 1.5 (p = 0.98) within the next 1 speaks for '1'"

@@ -15,9 +15,9 @@ def test_a_share_of_the_sequences_is_held_out_and_comes_again() -> None:
     assert held is not None
     assert (train.n_sequences, held.n_sequences) == (40, 10)
     again = hold_out(data, 0.2, 3, seed=0)[1]
-    np.testing.assert_array_equal(again.codes, held.codes)
+    np.testing.assert_array_equal(again.feature_ids, held.feature_ids)
     other = hold_out(data, 0.2, 3, seed=1)[1]
-    assert not np.array_equal(other.codes, held.codes)
+    assert not np.array_equal(other.feature_ids, held.feature_ids)
 
 
 def test_every_label_keeps_a_sequence_to_learn_from() -> None:

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.chain import log_normalizers, path_scores
-from spacy_treecrf.engine.columns import fit_columns
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.chain.chain import log_normalizers, path_scores
+from spacy_treecrf.engine.encoding.columns import fit_columns
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.settings import Settings
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models import storage
 from spacy_treecrf.models.crf import CRFRecipe
-from spacy_treecrf.models.files import model_from_state
-from spacy_treecrf.models.local_settings import MEMMSettings
 from spacy_treecrf.models.memm import MEMM, MEMMRecipe
-from spacy_treecrf.models.model import Predictor
+from spacy_treecrf.models.memm_settings import MEMMSettings
+from spacy_treecrf.models.model_kinds import model_from_state
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.storage import container
 from tests.engine.training_data import Training, random_training
 
 ONE = Workers(1)
@@ -88,9 +88,9 @@ def switches(n: int, seed: int = 0) -> Training:
         changed = np.diff(on, prepend=0) != 0
         X.append([{"word": "switch" if c else f"w{rng.integers(5)}"} for c in changed])
         y.extend(on.tolist())
-    columns, offsets, codes, numeric = fit_columns(X)
+    columns, offsets, feature_ids, numeric = fit_columns(X)
     labels = np.array(y, np.int32)
-    data = Sequences(offsets, codes, numeric, labels, np.ones(len(labels), np.float32))
+    data = Sequences(offsets, feature_ids, numeric, labels, np.ones(len(labels), np.float32))
     return Training(columns, data, ["off", "on"])
 
 
@@ -109,7 +109,7 @@ def test_previous_labels_help(search) -> None:
 def test_a_stored_model_predicts_the_same(shape) -> None:
     training = random_training(5)
     model = fitted(training, constraints="observed" if shape["order"] else "none", **shape)
-    loaded = model_from_state(storage.parse(storage.dump(model.to_state())))
+    loaded = model_from_state(container.parse(container.dump(model.to_state())))
     assert isinstance(loaded, MEMM)
     assert loaded.settings == model.settings
     for call in ("scores", "labels", "marginals"):
@@ -117,17 +117,17 @@ def test_a_stored_model_predicts_the_same(shape) -> None:
         np.testing.assert_array_equal(
             getattr(Predictor(loaded, ONE), call)(training.data), expected
         )
-    assert storage.dump(loaded.to_state()) == storage.dump(model.to_state())
+    assert container.dump(loaded.to_state()) == container.dump(model.to_state())
 
 
 @shapes
 def test_a_stored_model_learns_on_as_if_it_had_not_been_stored(shape) -> None:
     training = random_training(6)
     model = fitted(training, 3, **shape)
-    loaded = MEMM.from_state(storage.parse(storage.dump(model.to_state())))
+    loaded = MEMM.from_state(container.parse(container.dump(model.to_state())))
     straight = fitted(training, 6, **shape)
     further = loaded.trainer(training.data, ONE).train(6)
-    assert storage.dump(further.to_state()) == storage.dump(straight.to_state())
+    assert container.dump(further.to_state()) == container.dump(straight.to_state())
 
 
 def test_threads_change_nothing() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import PerceptronTagger
-from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.models import storage
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.storage import container
 from tests.tiny import tiny_data, word_labels
 
 X, _ = tiny_data(40)
@@ -31,7 +31,7 @@ def fitted(request: pytest.FixtureRequest) -> PerceptronTagger:
 
 
 def state(model: PerceptronTagger) -> bytes:
-    return storage.dump(model.model_.to_state())
+    return container.dump(model.model_.to_state())
 
 
 def test_it_learns_and_has_probabilities(fitted: PerceptronTagger) -> None:
@@ -158,8 +158,8 @@ def test_bad_settings_are_refused(changes: dict[str, Any], says: str) -> None:
 )
 def test_edited_field_of_a_file_is_named(field: str, change: Any, tmp_path: Path) -> None:
     model = PerceptronTagger(rounds=2).fit(X, Y)
-    state_ = storage.parse(storage.dump(model.model_.to_state()))
+    state_ = container.parse(container.dump(model.model_.to_state()))
     change(state_)
-    (tmp_path / "model").write_bytes(storage.dump(state_))
+    (tmp_path / "model").write_bytes(container.dump(state_))
     with pytest.raises(ValueError, match=rf"^treecrf: .*{field}"):
         PerceptronTagger.load(tmp_path / "model")

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import SECOCCRF, BoostedCRF, PerceptronTagger
-from spacy_treecrf.engine.boosting import RoundInfo
-from spacy_treecrf.models import storage
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.models.model import TrainingInterrupted
+from spacy_treecrf.storage import container
 from tests.tiny import tiny_data, word_labels
 
 LABELS = ("A", "B", "C", "D", "E")
@@ -43,7 +44,7 @@ def fitted(request: pytest.FixtureRequest) -> SECOCCRF:
 
 
 def learned(model: SECOCCRF) -> bytes:
-    return storage.dump({**model.model_.to_state(), "settings": None})
+    return container.dump({**model.model_.to_state(), "settings": None})
 
 
 def test_every_variant_learns_and_has_probabilities(fitted: SECOCCRF) -> None:
@@ -60,7 +61,7 @@ def test_models_survive_their_files(fitted: SECOCCRF, tmp_path: Path) -> None:
     loaded = SECOCCRF.load(tmp_path / "model")
     assert loaded.predict(NEW_X) == fitted.predict(NEW_X)
     assert loaded.predict_marginals(NEW_X) == fitted.predict_marginals(NEW_X)
-    assert storage.dump(loaded.model_.to_state()) == storage.dump(fitted.model_.to_state())
+    assert container.dump(loaded.model_.to_state()) == container.dump(fitted.model_.to_state())
     with pytest.raises(ValueError, match=r"^treecrf: .* holds a SECOC"):
         BoostedCRF.load(tmp_path / "model")
 
@@ -120,7 +121,7 @@ def test_the_published_counterexample() -> None:
     assert BoostedCRF(rounds=20, min_rows=1).fit(*train).score(*test) == 1.0
 
 
-def test_columns_go_on_where_they_stopped() -> None:
+def test_bits_go_on_where_they_stopped() -> None:
     seen: list[int] = []
 
     def stop(info: RoundInfo) -> None:
@@ -183,11 +184,11 @@ def test_defaults_choose_for_themselves() -> None:
     ("changes", "says"),
     [
         ({"bits": 2}, "use 3 bits or more"),
-        ({"bits": 40}, "only 15 different columns"),
+        ({"bits": 40}, "only 15 different bits"),
         ({"bits": 0}, "'bits' is 0"),
         ({"beam": 0}, "'beam' is 0; use an integer from 1 .* None for exact"),
         ({"history": -1}, "'history' is -1"),
-        ({"history": "some"}, "'history' is 'some'; use an integer from 0 on, or 'all'"),
+        ({"history": "some"}, "'history' is 'some'; use an integer from 0 to 4096, or 'all'"),
         ({"history": 2, "training": "joint"}, "training='columns'"),
         ({"decoding": "l1", "training": "joint"}, "'decoding' is 'l1'"),
         ({"decoding": "nearest"}, "'decoding' is 'nearest'; use one of 'joint'"),
@@ -219,7 +220,7 @@ def test_one_or_two_labels_need_no_code(n_labels: int) -> None:
 def test_labels_that_never_occur_are_refused() -> None:
     model = new().fit(X, Y)
     recipe = model._recipe()
-    data = model._encode(X)
+    data = Sequences.unlabelled(*model.model_.columns.encode(X))
     with pytest.raises(ValueError, match=r"^treecrf: label 'A' never occurs in the training data"):
         recipe.new(list(LABELS), model.model_.columns, data)
     with pytest.raises(
@@ -233,7 +234,7 @@ def test_labels_that_never_occur_are_refused() -> None:
     ("field", "change"),
     [
         ("code", lambda s: s.update(code=s["code"] * 2)),
-        ("code", lambda s: s["code"].__setitem__((slice(None), 0), 1)),  # a constant column
+        ("code", lambda s: s["code"].__setitem__((slice(None), 0), 1)),  # a constant bit
         ("code", lambda s: s["code"].__setitem__(0, s["code"][1])),  # two labels of one word
         ("settings", lambda s: s["settings"].update(bits=7)),
         ("settings.history", lambda s: s["settings"].update(history=-5)),
@@ -250,8 +251,8 @@ def test_labels_that_never_occur_are_refused() -> None:
 )
 def test_edited_field_of_a_file_is_named(field: str, change: Any, tmp_path: Path) -> None:
     model = new(history=1, cascade="training", decoding="l1").fit(X, Y)
-    state = storage.parse(storage.dump(model.model_.to_state()))
+    state = container.parse(container.dump(model.model_.to_state()))
     change(state)
-    (tmp_path / "model").write_bytes(storage.dump(state))
+    (tmp_path / "model").write_bytes(container.dump(state))
     with pytest.raises(ValueError, match=rf"^treecrf: .*{field}"):
         SECOCCRF.load(tmp_path / "model")

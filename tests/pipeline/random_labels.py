@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spacy_treecrf.pipeline.tasks.biluo import write_span
+from spacy_treecrf.labels.biluo import write_span
 
 STRANGE_NAMES = ["ORG", "B-A", "-", "a:b", "x y", "#", "new\nline", "🙂", "O", "é", "I-", "|", " "]
 

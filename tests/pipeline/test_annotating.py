@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.training.loop import train_while_improving
 
-from spacy_treecrf.engine.boosting import Booster
+from spacy_treecrf.engine.boosting.boosting import Booster
 from spacy_treecrf.models import crf
 from tests.pipeline.tiny_pipes import (
     CORPUS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from typing import Any
 
@@ -11,44 +12,35 @@ import spacy
 from confection import ConfigValidationError
 from spacy.util import load_model_from_config
 
-from spacy_treecrf.engine.forest import MAX_LEAVES
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.limits import MAX_LEAVES
+from spacy_treecrf.engine.setting import Boolean, Integer, Number, Setting
 from spacy_treecrf.pipeline.architectures import boosted_crf
 from tests.pipeline.tiny_pipes import new_nlp, tiny_config
 
 NLP = spacy.blank("xx")  # nothing is ever added to it
 NOT_A_NUMBER = [float("nan"), float("inf"), "many", None]
-BAD_MODEL: dict[str, list[Any]] = {
-    "family": ["trees", "", None, 5],
-    "order": [-1, 5, "one", None, 0.5],
-    "step": ["leap", None],
-    "gamma": ["ray", None],
-    "rounds": [-1, "many", 10**7, 0.5],
-    "beam": [0, -1, "wide", 0.5],
-    "linear_rounds": [-1, "many", None, 0.5],
-    "pseudo_rounds": [-1, "many", None, 0.5],
-    "leaves": [0, MAX_LEAVES + 1, -5, "many", None, 1.5],
-    "depth": [-1, "deep", None],
-    "min_rows": [0, -1, "few", None],
-    "min_count": [0, -1, "few", None],
-    "max_bins": [1, 256, "many", None],
-    "penalty": [-1.0, *NOT_A_NUMBER],
-    "min_gain": [-1.0, *NOT_A_NUMBER],
-    "ridge": [0.0, -1.0, *NOT_A_NUMBER],
-    "shrinkage": [0.0, -1.0, *NOT_A_NUMBER],
-    "max_step": [0.0, -1.0, *NOT_A_NUMBER],
-    "trim": [-0.1, 1.0, *NOT_A_NUMBER],
-    "subsample": [0.0, 1.1, -1.0, *NOT_A_NUMBER],
-    "colsample": [0.0, 1.1, -1.0, *NOT_A_NUMBER],
-    "node_colsample": [0.0, 1.1, -1.0, *NOT_A_NUMBER],
-    "line_search": ["perhaps", None, 3],
-    "unbiased": ["perhaps", None, 3],
-    "unbiased_rate": [-1.0, *NOT_A_NUMBER],
-    "unbiased_exponent": [0.0, 11.0, *NOT_A_NUMBER],
-    "missing": ["often", None, 5],
-    "constraints": ["strict", 5],
-    "predictor": ["oracle", None],
-    "threads": [-1, 5000, "all", None, 0.5],
-    "seed": [-1, "lucky", None],
+
+
+def bad_values(setting: Setting) -> list[Any]:
+    """Values just outside of a setting's range, and some that are nothing like it."""
+    if isinstance(setting, Integer):
+        words = [word.value for word in setting.words]
+        others = [value for value in ("many", None) if value not in words]
+        return [setting.low - 1, setting.high + 1, 0.5, *others]
+    if isinstance(setting, Number):
+        too_high = [setting.high * 1.1] if math.isfinite(setting.high) else []
+        too_low = setting.low if setting.above else setting.low - 1e-7
+        return [too_low, -1.0, *too_high, *NOT_A_NUMBER]
+    return ["perhaps", 3] if isinstance(setting, Boolean) else ["unheard of", "", 5]
+
+
+# A setting of None means that of the task here.
+ARCHITECTURE = inspect.signature(boosted_crf).parameters
+BAD_MODEL = {
+    name: [value for value in bad_values(setting) if not (name == "constraints" and value == "")]
+    for name, setting in Settings.settings().items()
+    if name in ARCHITECTURE
 }
 BAD_PIPE: dict[str, list[Any]] = {
     "task": ["chunks", "", "ext", "ents:x", 5, None],
@@ -102,7 +94,8 @@ def complaint(error: ValueError) -> str:
 
 
 def test_every_setting_of_the_model_has_bad_values_here() -> None:
-    assert set(BAD_MODEL) == set(inspect.signature(boosted_crf).parameters)
+    assert set(BAD_MODEL) == set(ARCHITECTURE)
+    assert all(BAD_MODEL.values())
 
 
 @pytest.mark.parametrize(("setting", "value"), cases(BAD_MODEL))

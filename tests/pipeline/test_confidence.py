@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
+from spacy_treecrf.labels.biluo import write_span
+from spacy_treecrf.pipeline.combining import best_combinations
 from spacy_treecrf.pipeline.pipe import TreeCRF
-from spacy_treecrf.pipeline.tasks.biluo import write_span
 from tests.engine.enumeration import Enumeration, enumerate_paths
 from tests.pipeline.tiny_pipes import (
     CORPUS,
@@ -47,7 +49,7 @@ def enumerated(
     pipe: TreeCRF, doc: Doc, allowed: list[list[str] | None] | None = None
 ) -> list[Enumeration]:
     """All label sequences of each sequence of a doc. allowed: by token, None for all labels."""
-    data = pipe._encode([doc])
+    data = pipe.encode([doc])
     scores = pipe.model.predict(data)
     names = pipe.sequence_labels
     mask = np.ones((len(doc), len(names)), np.uint8)
@@ -153,8 +155,9 @@ def test_nbest_has_no_more_than_all_labellings() -> None:
     assert {tuple(labels) for labels, _ in found} == {("O",), ("U-PERSON",), ("U-PLACE",)}
     assert math.fsum(p for _, p in found) == pytest.approx(1.0, abs=1e-6)
     assert pipe.nbest(Doc(nlp.vocab), 3) == [([], 1.0)]
-    with pytest.raises(ValueError, match=r"^treecrf: nbest got n=0"):
-        pipe.nbest(doc, 0)
+    for n in (0, -1, 1.5, 2.0, True, "2", None):
+        with pytest.raises(ValueError, match=rf"^treecrf: nbest got n={n!r}; use a whole number"):
+            pipe.nbest(doc, n)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -258,3 +261,36 @@ def test_tokens_that_were_merged_have_no_probability() -> None:
         retokenizer.merge(doc[2:4])
     assert [token._.treecrf_prob for token in doc] == [None] * 4
     assert new_doc(nlp, CORPUS[0])[0]._.treecrf_prob is None
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_combinations_are_those_of_all_pairs_sorted(tied: bool) -> None:
+    rng = random.Random(3)
+
+    def log_p() -> float:
+        return float(-rng.randrange(4)) if tied else -rng.random()
+
+    choices = [
+        sorted(((["x"] * k + [str(i)], log_p()) for i in range(7)), key=lambda c: -c[1])
+        for k in range(4)
+    ]
+    every = [(sum(p for _, p in some), some) for some in itertools.product(*choices)]
+    every.sort(key=lambda item: -item[0])
+    for n in (1, 3, 50, 10_000):
+        found = best_combinations(choices, n)
+        expected = [[label for labels, _ in some for label in labels] for _, some in every[:n]]
+        np.testing.assert_allclose(
+            np.log([p for _, p in found]), [p for p, _ in every[:n]], atol=1e-12
+        )
+        assert tied or [labels for labels, _ in found] == expected
+        assert len({tuple(labels) for labels, _ in found}) == len(found)
+
+
+def test_nbest_of_a_doc_has_limits_that_are_named() -> None:
+    nlp = trained_nlp()
+    pipe = pipe_of(nlp)
+    with pytest.raises(ValueError, match=r"^treecrf: nbest got n=100001; .* from 1 to 100000"):
+        pipe.nbest(nlp.make_doc("Ann"), 100_001)
+    doc = Doc(nlp.vocab, ["Ann"] * 1000)
+    with pytest.raises(ValueError, match=r"n=100000 for 1000 positions; use n of at most 33554"):
+        pipe.nbest(doc, 100_000)

@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 from spacy.training import Example
 
-from spacy_treecrf.engine.missing_cells import missing_cells
+from spacy_treecrf.engine.encoding.missing_cells import missing_cells
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN, Sequences
 from spacy_treecrf.features.characters import create_character_features
 from spacy_treecrf.features.token_features import create_token_features
@@ -46,40 +46,40 @@ def encode(values: list[Any], method: str, **settings: Any) -> tuple[Any, Any, A
     return numbers(features, [with_values(values)], missing=method)
 
 
-def cells(columns: Any, codes: Any, numeric: Any) -> Any:
-    n = len(codes)
+def cells(columns: Any, feature_ids: Any, numeric: Any) -> Any:
+    n = len(feature_ids)
     return missing_cells(
-        Sequences(np.array([0, n]), codes, numeric, np.zeros(n), np.ones(n)), columns.map
+        Sequences(np.array([0, n]), feature_ids, numeric, np.zeros(n), np.ones(n)), columns.map
     )
 
 
 @pytest.mark.parametrize("method", ["instance_weighting", "surrogate"])
 def test_unset_extensions_are_missing_and_false_is_not(method: str) -> None:
-    columns, codes, numeric = encode(["x", None, False, "y", float("nan")], method)
+    columns, feature_ids, numeric = encode(["x", None, False, "y", float("nan")], method)
     assert columns.slot_keys == [f"_.{NAME}[0]", f"_.{NAME}[1]"]
     # the other two columns are numeric, and have no number anywhere
-    missing = cells(columns, codes, numeric)[:, :2]
+    missing = cells(columns, feature_ids, numeric)[:, :2]
     assert missing[:, 0].tolist() == [False, True, False, False, True]
     assert missing[:, 1].tolist() == [True, False, False, True, False]
-    assert codes[2, 0] == ABSENT
-    assert columns.feature_names[codes[4, 1]] == f"_.{NAME}[1]=<edge>"
+    assert feature_ids[2, 0] == ABSENT
+    assert columns.feature_names[feature_ids[4, 1]] == f"_.{NAME}[1]=<edge>"
 
 
 def test_absent_keeps_what_unset_extensions_were() -> None:
-    columns, codes, _ = encode(["x", None, False, "y"], "absent")
-    assert MISSING not in codes
-    here = [{name for name in names if "[0]" in name} for names in decoded(codes, columns)]
+    columns, feature_ids, _ = encode(["x", None, False, "y"], "absent")
+    assert MISSING not in feature_ids
+    here = [{name for name in names if "[0]" in name} for names in decoded(feature_ids, columns)]
     assert here == [{f"_.{NAME}[0]=x"}, set(), set(), {f"_.{NAME}[0]=y"}]
 
 
 def test_imputation_and_indicator_replace_them() -> None:
-    columns, codes, _ = encode(["x", None, "y", "x"], "imputation")
-    assert [columns.feature_names[c] for c in codes[:, 0]] == [
+    columns, feature_ids, _ = encode(["x", None, "y", "x"], "imputation")
+    assert [columns.feature_names[c] for c in feature_ids[:, 0]] == [
         f"_.{NAME}[0]={value}" for value in "xxyx"
     ]
-    columns, codes, _ = encode(["x", None, "y", "x"], "indicator")
-    assert columns.feature_names[codes[1, 0]] == f"_.{NAME}[0]=<missing>"
-    assert columns.feature_names[codes[0, 1]] == f"_.{NAME}[1]=<missing>"
+    columns, feature_ids, _ = encode(["x", None, "y", "x"], "indicator")
+    assert columns.feature_names[feature_ids[1, 0]] == f"_.{NAME}[0]=<missing>"
+    assert columns.feature_names[feature_ids[0, 1]] == f"_.{NAME}[1]=<missing>"
     _, _, numeric = encode([3.0, None, 1.0, 2.0], "imputation")
     assert numeric[:, 0].tolist() == [3, 2, 1, 2]
     assert numeric[:, 1].tolist() == [2, 1, 2, 2]  # outside, too, there is no number
@@ -88,30 +88,33 @@ def test_imputation_and_indicator_replace_them() -> None:
 
 
 def test_imputation_of_a_value_that_most_tokens_lack_is_nothing() -> None:
-    columns, codes, _ = encode(["x", False, False, None], "imputation")
-    assert codes[:, 0].tolist() == [columns.feature_names.index(f"_.{NAME}[0]=x"), *[ABSENT] * 3]
+    columns, feature_ids, _ = encode(["x", False, False, None], "imputation")
+    assert feature_ids[:, 0].tolist() == [
+        columns.feature_names.index(f"_.{NAME}[0]=x"),
+        *[ABSENT] * 3,
+    ]
 
 
 def test_a_doc_without_any_value_has_missing_ones() -> None:
     features = create_token_features({}, [], [], extensions={NAME: [0]})
     columns, _, _ = numbers(features, [with_values(["x", "y", None])], missing="surrogate")
-    codes, _ = features.encode([with_values([None, None])], np.array([0, 2]), columns)
-    assert codes[:, 0].tolist() == [MISSING, MISSING]
+    feature_ids, _ = features.encode([with_values([None, None])], np.array([0, 2]), columns)
+    assert feature_ids[:, 0].tolist() == [MISSING, MISSING]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_positions_outside_may_be_missing(method: str) -> None:
     features = create_character_features([-1, 0], [0], [], outside_is_missing=True)
-    columns, codes, _ = numbers(features, make_docs("a b b"), missing=method)
+    columns, feature_ids, _ = numbers(features, make_docs("a b b"), missing=method)
     assert not any("<edge>" in name for name in columns.feature_names)
-    code = codes[0, columns.slot_keys.index("char[-1]")]
+    feature = feature_ids[0, columns.slot_keys.index("char[-1]")]
     if method in ("instance_weighting", "surrogate"):
-        assert code == MISSING
+        assert feature == MISSING
     elif method == "absent":
-        assert code == ABSENT
+        assert feature == ABSENT
     else:
         value = {"imputation": "a", "indicator": "<missing>"}[method]
-        assert columns.feature_names[code] == f"char[-1]={value}"
+        assert columns.feature_names[feature] == f"char[-1]={value}"
 
 
 def test_bad_values_of_outside_is_missing_are_refused() -> None:

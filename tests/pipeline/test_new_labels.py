@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,27 @@ def test_a_new_label_learned_from_its_own_examples_alone() -> None:
     train(nlp, corpus(nlp, sentences=NEW_SENTENCES), 3)
     assert all(right(nlp, "ents", NEW_SENTENCES))
     assert sum(right(nlp, "ents", CORPUS)) >= 5
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_label_that_the_pipe_does_not_have_is_warned_of_once(task: str) -> None:
+    nlp = trained_nlp(task)
+    pipe = pipe_of(nlp)
+    labels, name = pipe.labels, NEW_NAME[task]
+    examples = corpus(nlp, task, NEW_SENTENCES)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        train(nlp, examples[:2], 2)
+        train(nlp, examples[1:], 2)
+    (warning,) = (str(one.message) for one in caught if "treecrf" in str(one.message))
+    assert warning.startswith(f"treecrf: training examples have the label {name!r}")
+    assert f"call add_label({name!r})" in warning
+    assert pipe.labels == labels
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipe.add_label(name)
+        train(nlp, examples, 1)
+        nlp.evaluate(corpus(nlp, task))
 
 
 def test_a_label_that_does_not_fit_is_refused_and_changes_nothing() -> None:

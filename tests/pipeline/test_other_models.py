@@ -12,6 +12,7 @@ from spacy.language import Language
 
 from spacy_treecrf.models.perceptron import Perceptron
 from spacy_treecrf.models.secoc import SECOC
+from spacy_treecrf.storage import container
 from tests.pipeline.tiny_pipes import (
     CORPUS,
     TINY_FEATURES,
@@ -130,3 +131,33 @@ def test_labels_that_no_example_has_are_refused() -> None:
     pipe_of(nlp).add_label("ZZ")
     with pytest.raises(ValueError, match="treecrf: label 'ZZ' never occurs in the training data"):
         nlp.initialize(lambda: examples)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *MODELS.values(),
+        {"@architectures": "spacy_treecrf.SECOC.v1", "base": BASE, "history": 1},
+        {**TINY_MODEL, "@architectures": "spacy_treecrf.MEMM.v1"},
+    ],
+    ids=[*MODELS, "cross-fitted cascade", "memm"],
+)
+def test_steps_after_loading_are_as_if_training_had_never_stopped(
+    model: dict[str, Any], tmp_path: Path
+) -> None:
+    config = {"task": "ents", "model": model, "features": TINY_FEATURES, "rounds_per_step": 2}
+    states = []
+    for stops in (False, True):
+        nlp = spacy.blank("xx")
+        nlp.add_pipe("treecrf", config=config)
+        examples = corpus(nlp)
+        nlp.initialize(lambda examples=examples: examples)  # type: ignore[misc]
+        train(nlp, examples, 2)
+        if stops:
+            nlp.to_disk(tmp_path)
+            nlp = spacy.load(tmp_path)
+            nlp.resume_training()
+            examples = corpus(nlp)
+        train(nlp, examples, 2)
+        states.append(container.dump(pipe_of(nlp).shim.trained.to_state()))
+    assert states[0] == states[1]

@@ -1,4 +1,4 @@
-"""What a careful reader of the pipe once found wrong."""
+"""Cases of the pipe that are easy to get wrong: threads, repeated examples, corrected labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_treecrf.models import storage
+from spacy_treecrf.storage import container
 from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, pipe_of, train, trained_nlp
 
 
@@ -57,7 +57,7 @@ def test_other_words_of_one_reference_are_other_examples() -> None:
     nlp.update([first, Example(lower, first.reference)])
     data = pipe_of(nlp).learner._trainer.data
     assert data.n_rows == 2 * len(lower)
-    assert not np.array_equal(data.codes[: len(lower)], data.codes[len(lower) :])
+    assert not np.array_equal(data.feature_ids[: len(lower)], data.feature_ids[len(lower) :])
 
 
 def test_corrected_annotation_is_learned() -> None:
@@ -92,10 +92,10 @@ def test_refused_bytes_and_labels_change_nothing() -> None:
     pipe = pipe_of(nlp)
     doc = new_doc(nlp, CORPUS[0])
     before = pipe.marginals(doc)
-    state = storage.parse(pipe.shim.to_bytes())
+    state = container.parse(pipe.shim.to_bytes())
     state["features"]["unknown"] = {"a": 1}
     with pytest.raises(ValueError, match="unknown"):
-        pipe.shim.from_bytes(storage.dump(state))
+        pipe.shim.from_bytes(container.dump(state))
     with pytest.raises(ValueError, match="label"):
         pipe.initialize(lambda: corpus(nlp), labels=["A", ""])
     np.testing.assert_array_equal(pipe.marginals(doc), before)

@@ -170,7 +170,7 @@ def test_a_stored_pipe_has_no_pickle(tmp_path: Path) -> None:
     "twin", [lambda pipe: pickle.loads(pickle.dumps(pipe)), copy.deepcopy], ids=["pickle", "copy"]
 )
 def test_a_trained_pipe_can_be_sent_to_another_process(twin: Callable[[Any], Any]) -> None:
-    """As nlp.pipe(n_process=2) does where processes are spawned."""
+    """Where processes are spawned, nlp.pipe(n_process=2) does the same."""
     nlp = featured_nlp()
     pipe = twin(pipe_of(nlp))
     doc = new_doc(nlp, CORPUS[0])

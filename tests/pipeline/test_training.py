@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import minibatch, registry
 
-from spacy_treecrf.engine.boosting import Booster
+from spacy_treecrf.engine.boosting.boosting import Booster
 from spacy_treecrf.models import crf
 from tests.pipeline.tiny_pipes import (
     CORPUS,

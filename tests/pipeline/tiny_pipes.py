@@ -145,6 +145,6 @@ def spans_on(doc: Doc, task: Any) -> list[Span]:
 
 
 def probabilities_on(doc: Doc, task: Any) -> list[float | None]:
-    """Of the tokens, then of the spans."""
+    """The probabilities of the tokens, then those of the spans."""
     spans = [span._.treecrf_prob for span in spans_on(doc, task)]
     return [token._.treecrf_prob for token in doc] + spans

@@ -12,7 +12,7 @@ from scripts.reproduce import chen_convergence, chen_ner, chen_ocr
 from scripts.reproduce.chen_convergence import Gammas, exact_gamma, first_below
 from scripts.reproduce.pictures import picture_items
 from scripts.reproduce.report import Report
-from spacy_treecrf.corpora import Record
+from spacy_treecrf.corpora import LabelledSequence
 from tests.corpora.places import folder_with
 from tests.engine.enumeration import enumerate_paths, random_problem
 
@@ -40,9 +40,9 @@ def test_exact_gamma_of_certain_labels_is_finite() -> None:
 def test_items_hold_dark_pixels_and_ends_within_reach() -> None:
     pictures = [[0] * 128 for _ in range(3)]
     pictures[0][9] = pictures[2][127] = 1
-    record = Record(["?"] * 3, {"letter": ["a"] * 3}, {"pixels": pictures})
-    assert picture_items(record, 0, 0) == [{"ink1.1[0]": "dark"}, {}, {"ink15.7[0]": "dark"}]
-    first, middle, _ = picture_items(record, 1, 2)
+    sequence = LabelledSequence(["?"] * 3, {"letter": ["a"] * 3}, {"pixels": pictures})
+    assert picture_items(sequence, 0, 0) == [{"ink1.1[0]": "dark"}, {}, {"ink15.7[0]": "dark"}]
+    first, middle, _ = picture_items(sequence, 1, 2)
     assert first == {"ink1.1[0]": "dark", "end[-2]": "yes", "end[-1]": "yes"}
     assert middle == {
         "ink1.1[-1]": "dark",
@@ -76,10 +76,10 @@ def test_the_round_that_has_a_loss() -> None:
 @pytest.mark.slow
 def test_quick_versions_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREECRF_CORPORA", str(folder_with("ocr")))
-    monkeypatch.setattr(chen_convergence, "QUICK_RECORDS", 60)
+    monkeypatch.setattr(chen_convergence, "QUICK_SEQUENCES", 60)
     monkeypatch.setattr(chen_convergence, "QUICK_ROUNDS", 2)
     monkeypatch.setattr(chen_convergence, "SHORTEST", 5)
-    monkeypatch.setattr(chen_ocr, "QUICK_RECORDS", 60)
+    monkeypatch.setattr(chen_ocr, "QUICK_SEQUENCES", 60)
     monkeypatch.setattr(chen_ocr, "QUICK_ROUNDS", 2)
     report = chen_convergence.run(True, tmp_path)
     assert (tmp_path / report.pictures[0].file).is_file()

@@ -10,7 +10,7 @@ import pytest
 from scripts.reproduce import missing
 from scripts.reproduce.logistic import fit_logistic
 from scripts.reproduce.missing import METHODS, Condition, Problem, effects, tables, windows
-from spacy_treecrf.corpora import Record
+from spacy_treecrf.corpora import LabelledSequence
 
 VERSIONS = 2
 
@@ -25,12 +25,14 @@ def problem(monkeypatch: pytest.MonkeyPatch) -> Problem:
         ["z" if b == "a" else w for b, w in zip(*pair, strict=True)]
         for pair in zip(before, words, strict=True)
     ]
-    records = [Record(w, {"tag": y}, key="".join(w)) for w, y in zip(words, labels, strict=True)]
+    sequences = [
+        LabelledSequence(w, {"tag": y}, key="".join(w)) for w, y in zip(words, labels, strict=True)
+    ]
     published = {20: ("-0.1*", "-0.2*", "0.3")}
     tiny = Problem("tiny words", "tiny", "tag", range(-1, 1), 8, (2, 4), {}, published)
     monkeypatch.setattr(missing, "PROBLEMS", {"tiny": tiny})
     monkeypatch.setattr(
-        missing, "records_of", lambda corpus: {"train": records[:40], "test": records[40:]}
+        missing, "sequences_of", lambda corpus: {"train": sequences[:40], "test": sequences[40:]}
     )
     return tiny
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from scripts.reproduce.protein import EDGE, RELATED, families, folds, windows
-from spacy_treecrf.corpora import Record
+from spacy_treecrf.corpora import LabelledSequence
 
 
-def chain(residues: str) -> Record:
-    return Record(list(residues), {"structure": ["_"] * len(residues)}, key=residues)
+def chain(residues: str) -> LabelledSequence:
+    return LabelledSequence(list(residues), {"structure": ["_"] * len(residues)}, key=residues)
 
 
 def test_windows_show_residues_and_their_groups() -> None:

@@ -36,14 +36,14 @@ from scripts.reproduce.secoc_points import (
     by_length,
     published,
 )
+from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF
 from spacy_treecrf.corpora import Synthetic
-from spacy_treecrf.corpora.items import labelled_items
 from tests.corpora.places import folder_with
 
 
 def point(method: str, percent: int, by: str = PAPER, seed: int = 0, data: str = "data") -> Point:
-    """A point of 10 bits; one without codes if it is DIRECT."""
+    """A point of 10 bits; one without a code if it is DIRECT."""
     bits = None if method == DIRECT else 10
     return Point(data, method, bits, seed, np.arange(100) < percent, 1.5, by)
 
@@ -128,8 +128,8 @@ def test_pictures_are_drawn_without_warnings(tmp_path: Path, method: str) -> Non
 
 
 def test_accuracies_over_the_length_are_of_first_columns() -> None:
-    records = Synthetic(n_labels=6, n_observations=6, k_o=2, p_o=0.9).sample(60)
-    data = labelled_items(records, "tag", 1)
+    sequences = Synthetic(n_labels=6, n_observations=6, k_o=2, p_o=0.9).sample(60)
+    data = labelled_items(sequences, "tag", 1)
     task = Task("tiny", 0, data, data, (4, 8), BoostedCRF(rounds=3), 1)
     points = list(published(task, task.base))
     assert len(points) == 5 * 2
@@ -146,7 +146,7 @@ def test_the_quick_run_makes_a_whole_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TREECRF_CORPORA", str(folder_with("nettalk")))
-    monkeypatch.setattr(secoc_points, "QUICK_RECORDS", 40)
+    monkeypatch.setattr(secoc_points, "QUICK_SEQUENCES", 40)
     monkeypatch.setattr(secoc_points, "QUICK_LENGTHS", (8,))
     report = run(True, tmp_path)
     assert len(report.tables) == len(DATA) + 2

@@ -19,11 +19,11 @@ def test_rows_are_distributions_and_samples_follow_them() -> None:
     assert transitions.sum(axis=1) == pytest.approx(1.0)
     assert observations.sum(axis=1) == pytest.approx(1.0)
     moves, shown = np.zeros_like(transitions), np.zeros_like(observations)
-    for record in MODEL.sample(3000, length=10):
-        labels = [int(label[1:]) for label in record.labels["tag"]]
+    for sequence in MODEL.sample(3000, length=10):
+        labels = [int(label[1:]) for label in sequence.labels["tag"]]
         for a, b in itertools.pairwise(labels):
             moves[a, b] += 1
-        for label, word in zip(labels, record.words, strict=True):
+        for label, word in zip(labels, sequence.words, strict=True):
             shown[label, int(word[1:])] += 1
     assert moves / moves.sum(axis=1, keepdims=True) == pytest.approx(transitions, abs=0.02)
     assert shown / shown.sum(axis=1, keepdims=True) == pytest.approx(observations, abs=0.02)
@@ -32,9 +32,9 @@ def test_rows_are_distributions_and_samples_follow_them() -> None:
 @pytest.mark.parametrize("width", [1, 3, 5, None])
 def test_posteriors_are_those_of_enumeration(width: int | None) -> None:
     transitions, observations = matrices(MODEL)
-    for record in MODEL.sample(10, length=LENGTH, stream="test"):
-        seen = [int(word[1:]) for word in record.words]
-        found = posteriors(MODEL, record.words, width)
+    for sequence in MODEL.sample(10, length=LENGTH, stream="test"):
+        seen = [int(word[1:]) for word in sequence.words]
+        found = posteriors(MODEL, sequence.words, width)
         for t in range(LENGTH):
             half = LENGTH if width is None else width // 2
             inside = range(max(0, t - half), min(LENGTH, t + half + 1))
@@ -46,7 +46,7 @@ def test_posteriors_are_those_of_enumeration(width: int | None) -> None:
 
 
 def test_a_wider_window_tells_more() -> None:
-    records = MODEL.sample(300, stream="test")
-    limits = [best_possible(MODEL, records, width) for width in (1, 3, None)]
+    sequences = MODEL.sample(300, stream="test")
+    limits = [best_possible(MODEL, sequences, width) for width in (1, 3, None)]
     assert limits == sorted(limits)
     assert limits[0] < limits[-1]

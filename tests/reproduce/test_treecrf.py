@@ -98,5 +98,5 @@ def test_all_eight_ways_to_boost_are_compared(tmp_path: Path) -> None:
 
 
 def _longer(curves: conjugate.Curves) -> conjugate.Curves:
-    """As if there had been more rounds, all like the last."""
+    """The figures that more rounds would have, all like the last."""
     return {name: infos + infos[-1:] * conjugate.FIRST for name, infos in curves.items()}

@@ -2,7 +2,7 @@
 
 A task reads gold labels from an Example, writes predicted ones to a Doc, and scores. Its rules are
 those of the spaCy pipe that sets the same annotation: `tagger` (tag), `morphologizer` (pos), `ner`
-(ents) and `spancat` (spans).
+(ents) and `spancat` (spans). The pipe imports them; they import labels alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def make_ext_task(attr: str) -> Task:
     return ExtTask(attr)
 
 
-# As calls, not as decorators: these would hide the types of the functions.
+# Registered by calls, as decorators would hide the types of the functions.
 registry.misc("spacy_treecrf.TagTask.v1", func=make_tag_task)
 registry.misc("spacy_treecrf.PosTask.v1", func=make_pos_task)
 registry.misc("spacy_treecrf.EntsTask.v1", func=make_ents_task)
@@ -57,7 +57,7 @@ registry.misc("spacy_treecrf.ExtTask.v1", func=make_ext_task)
 
 
 def make_task(task: str | Task) -> Task:
-    """A task by its short name: "tag", "pos", "ents", "spans", "spans:<key>" or "ext:<attr>"."""
+    """The task of a short name: "tag", "pos", "ents", "spans", "spans:<key>" or "ext:<attr>"."""
     if isinstance(task, Task):
         return task
     name, colon, argument = task.partition(":") if isinstance(task, str) else ("", "", "")

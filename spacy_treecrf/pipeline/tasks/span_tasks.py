@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.util import filter_spans
 
-from spacy_treecrf.pipeline.tasks.biluo import OUTSIDE, Label, spans_of, write_span
+from spacy_treecrf.labels.biluo import OUTSIDE, Label, TokenSpan, biluo_spans, write_span
 from spacy_treecrf.pipeline.tasks.task import (
     PIPE_WEIGHTS,
     Weights,
@@ -25,13 +25,13 @@ from spacy_treecrf.pipeline.tasks.task import (
 
 Flags = npt.NDArray[np.bool_]
 
-# Codes of token.ent_iob; a token with BEGIN and no type is blocked: never part of an entity.
+# Values of token.ent_iob; a token with BEGIN and no type is blocked: never part of an entity.
 _INSIDE, _OUTSIDE, _BEGIN = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class EntsTask:
-    """doc.ents in BILUO labels.
+    """The labels are doc.ents in BILUO.
 
     overwrite: False keeps the entities and blocked tokens that a Doc has, like spaCy's `ner`, and
         adds entities between them; True replaces all of them. A token that is only marked as
@@ -74,11 +74,14 @@ class EntsTask:
 
     def annotate(self, doc: Doc, labels: Sequence[str]) -> list[Span]:
         check_length(doc, labels)
+        return self.annotate_spans(doc, biluo_spans(labels))
+
+    def annotate_spans(self, doc: Doc, spans: Sequence[TokenSpan]) -> list[Span]:
         if self.overwrite:
             _forget_ids(doc)
         blocked, taken = ([], None) if self.overwrite else _held(doc)
         kept = [] if taken is None else doc.ents
-        made = _make_spans(doc, labels, taken)
+        made = _make_spans(doc, spans, taken)
         doc.set_ents([*kept, *made], blocked=[doc[i : i + 1] for i in blocked], default="outside")
         return made
 
@@ -89,14 +92,14 @@ class EntsTask:
 
     def _read(self, doc: Doc) -> list[Label]:
         iob = token_values(doc, "ENT_IOB").tolist()
-        labels: list[Label] = [OUTSIDE if code == _OUTSIDE else None for code in iob]
+        labels: list[Label] = [OUTSIDE if value == _OUTSIDE else None for value in iob]
         _write_spans(labels, doc.ents)
         return labels
 
 
 @dataclass(frozen=True)
 class SpansTask:
-    """doc.spans[key] in BILUO labels, e.g. chunks.
+    """The labels are doc.spans[key] in BILUO, for instance chunks.
 
     A Doc without the key is not annotated; a key without spans says that there are none. One label
     per token cannot express overlapping spans: the longest is learned, and of the others the
@@ -153,15 +156,18 @@ class SpansTask:
 
     def annotate(self, doc: Doc, labels: Sequence[str]) -> list[Span]:
         check_length(doc, labels)
+        return self.annotate_spans(doc, biluo_spans(labels))
+
+    def annotate_spans(self, doc: Doc, spans: Sequence[TokenSpan]) -> list[Span]:
         old = None if self.overwrite else doc.spans.get(self.key)
         if old is None:
-            made = _make_spans(doc, labels, None)
+            made = _make_spans(doc, spans, None)
             doc.spans[self.key] = made
             return made
         taken = np.zeros(len(doc), dtype=bool)
         for span in old:
             taken[span.start : span.end] = True
-        made = _make_spans(doc, labels, taken)
+        made = _make_spans(doc, spans, taken)
         both = sorted([*old, *made], key=lambda span: (span.start, span.end))
         doc.spans[self.key] = SpanGroup(doc, name=old.name, attrs=old.attrs, spans=both)
         return made
@@ -173,7 +179,7 @@ class SpansTask:
         return {**scores, f"spans_{self.key}_token_acc": _token_accuracy(pairs)}
 
     def _spans(self, doc: Doc) -> tuple[list[Span] | None, list[Span]]:
-        """All spans (None: not annotated), and those that labels can express."""
+        """All spans of a doc (None: not annotated), and those that labels can express."""
         group = doc.spans.get(self.key)
         if group is None:
             return None, []
@@ -198,7 +204,7 @@ def _write_spans(labels: list[Label], spans: Iterable[Span]) -> None:
 
 def _trim(doc: Doc, labels: list[Label]) -> list[Label]:
     """The labels with whitespace taken off both ends of every span."""
-    for start, end, name in spans_of(labels):
+    for start, end, name in biluo_spans(labels):
         first, last = _without_whitespace(doc, start, end)
         if (first, last) != (start, end):
             labels[start:end] = [OUTSIDE] * (end - start)
@@ -207,10 +213,10 @@ def _trim(doc: Doc, labels: list[Label]) -> list[Label]:
     return labels
 
 
-def _make_spans(doc: Doc, labels: Sequence[str], taken: Flags | None) -> list[Span]:
-    """The labels' spans without whitespace at their ends, apart from those on taken tokens."""
+def _make_spans(doc: Doc, spans: Sequence[TokenSpan], taken: Flags | None) -> list[Span]:
+    """The spans without whitespace at their ends, apart from those on taken tokens."""
     made = []
-    for start, end, name in spans_of(labels):
+    for start, end, name in spans:
         start, end = _without_whitespace(doc, start, end)
         if start < end and (taken is None or not taken[start:end].any()):
             made.append(Span(doc, start, end, label=name))
@@ -226,7 +232,7 @@ def _without_whitespace(doc: Doc, start: int, end: int) -> tuple[int, int]:
 
 
 def _held(doc: Doc) -> tuple[list[int], Flags | None]:
-    """Blocked tokens, and which tokens these and entities take; None: no token is taken."""
+    """The blocked tokens, and which tokens these and entities take; None: no token is taken."""
     if not doc.has_annotation("ENT_IOB"):
         return [], None
     iob = token_values(doc, "ENT_IOB")
@@ -246,7 +252,7 @@ def _forget_ids(doc: Doc) -> None:
 
 
 def _token_accuracy(pairs: Iterable[tuple[list[Label], list[Label]]]) -> float | None:
-    """Share of the annotated tokens whose label is right; None if no token is annotated."""
+    """The share of annotated tokens whose label is right; None if no token is annotated."""
     right = annotated = 0
     for labels, gold in pairs:
         annotated += sum(label is not None for label in gold)

@@ -1,4 +1,4 @@
-"""What a task is, and how all of them look at docs."""
+"""The protocol of tasks, and how all of them look at docs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spacy.attrs import IDS as _ATTRIBUTES  # type: ignore[import-not-found]
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_treecrf.pipeline.tasks.biluo import Label
+from spacy_treecrf.labels.biluo import Label, TokenSpan
 
 Weights = dict[str, float | None]
 
@@ -23,8 +23,8 @@ PIPE_WEIGHTS: Weights = {"treecrf_nll": None}
 class Task(Protocol):
     """What a label means; register a function that returns one to add your own.
 
-    constraints: the engine's constraints that its labels follow: "biluo" or "none".
-    score_weights: of the scores that `score` returns; None: not part of the final score.
+    constraints: The hard constraints that its labels follow: "biluo" or "none".
+    score_weights: The weights of the scores of `score`; None: not part of the final score.
     """
 
     @property
@@ -38,7 +38,7 @@ class Task(Protocol):
         ...
 
     def preset(self, doc: Doc) -> list[Label] | None:
-        """Labels that are already set and must stay, None at free tokens; None if all are free."""
+        """Labels that are set and must stay, None at free tokens; None if all tokens are free."""
         ...
 
     def annotate(self, doc: Doc, labels: Sequence[str]) -> list[Span] | None:
@@ -46,12 +46,21 @@ class Task(Protocol):
         ...
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Scores of example.predicted, by spaCy's scorer of this annotation."""
+        """Scores of example.predicted, by the scorer that spaCy has for this annotation."""
+        ...
+
+
+@runtime_checkable
+class SpanTask(Task, Protocol):
+    """A task of spans that takes them as they are, without a way through labels."""
+
+    def annotate_spans(self, doc: Doc, spans: Sequence[TokenSpan]) -> list[Span]:
+        """Write spans of tokens; return those that this made."""
         ...
 
 
 def token_values(doc: Doc, attr: str) -> npt.NDArray[np.uint64]:
-    """What spaCy stores for each token under an attribute; shape: (n_tokens,)."""
+    """The values that spaCy stores for an attribute of tokens. shape: (n_tokens,)"""
     values: npt.NDArray[np.uint64] = doc.to_array([_ATTRIBUTES[attr]])  # type: ignore[assignment]
     return values
 

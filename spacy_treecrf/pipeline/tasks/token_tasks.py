@@ -12,7 +12,7 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc, Token
 from spacy.training import Example
 
-from spacy_treecrf.pipeline.tasks.biluo import Label
+from spacy_treecrf.labels.biluo import Label
 from spacy_treecrf.pipeline.tasks.task import (
     PIPE_WEIGHTS,
     Weights,
@@ -24,9 +24,9 @@ from spacy_treecrf.pipeline.tasks.task import (
 
 @dataclass(frozen=True)
 class AttributeTask:
-    """token.tag_ or token.pos_; an empty value is a missing one.
+    """The labels are token.tag_ or token.pos_; an empty value is a missing one.
 
-    overwrite: whether tokens that have a value get another.
+    overwrite: Whether tokens that have a value get another.
     """
 
     attr: str  # "TAG" or "POS"
@@ -65,7 +65,7 @@ class AttributeTask:
         return [names[value] for value in values.tolist()]
 
     def _id(self, doc: Doc, label: str) -> int:
-        """The value that spaCy stores; 0, which is missing, for a part of speech it lacks."""
+        """The value that spaCy stores; 0, which is missing, for a part of speech that it lacks."""
         if self.attr == "POS":
             return int(POS_IDS.get(label, 0))
         return int(doc.vocab.strings.add(label))
@@ -73,7 +73,7 @@ class AttributeTask:
 
 @dataclass(frozen=True)
 class ExtTask:
-    """The token extension token._.<attr>; None and "" are missing, other values become strings.
+    """The labels are token._.<attr>; None and "" are missing, other values become strings.
 
     The extension is registered, with None as its default, if no one has done it yet: a loaded
     pipeline can then write it in every process.

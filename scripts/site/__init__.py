@@ -1,0 +1,1 @@
+"""What mkdocs needs beside the pages of docs/."""

@@ -1,0 +1,255 @@
+"""Boosting: round by round, residuals are turned into trees or linear weights and added up."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting.cached_scores import CachedScores
+from spacy_treecrf.engine.boosting.conjugate import Direction, inner_product, polak_ribiere
+from spacy_treecrf.engine.boosting.growing import ForestGrower
+from spacy_treecrf.engine.boosting.linear import (
+    LinearProblem,
+    LinearWeights,
+    solve_linear_round,
+)
+from spacy_treecrf.engine.boosting.potentials import Potentials, Update
+from spacy_treecrf.engine.boosting.pseudo import compute_pseudo_residuals
+from spacy_treecrf.engine.boosting.residuals import (
+    Annotated,
+    Bound,
+    Residuals,
+    compute_residuals,
+)
+from spacy_treecrf.engine.boosting.rounds import (
+    Callback,
+    HeldOut,
+    Stopping,
+    figures_of,
+    refuse_forbidden_labels,
+    run_rounds,
+)
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.chain.chain import Chain
+from spacy_treecrf.engine.chain.constraints import Masks
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.trees.forest import Forest, empty_forest, last_trees
+
+# A step that lowered the likelihood is halved down to this share of it, and then dropped; a line
+# search may double it so often.
+LEAST_FACTOR = 2.0**-6
+MAX_DOUBLINGS = 4
+
+
+def make_chain(
+    edges: npt.NDArray[np.float32],
+    masks: Masks,
+    order: int,
+    beam: int | None = None,
+) -> Chain:
+    """The learned edges with the hard constraints (0 or -inf) added."""
+    start, trans, end = masks
+    return Chain(order, edges[-1] + start, edges[:-1] + trans, end, beam)
+
+
+class Booster:
+    """Training of one model: the data, its cached scores and the potentials learned so far."""
+
+    def __init__(
+        self,
+        data: Sequences,
+        columns: Columns,
+        n_labels: int,
+        masks: Masks,
+        settings: Settings,
+        workers: Workers,
+        potentials: Potentials | None = None,
+        held_out: Sequences | None = None,
+    ) -> None:
+        data = data.with_weight()
+        self.columns = columns
+        self.settings = settings
+        self.workers = workers
+        self.n_labels = n_labels
+        self.masks = masks
+        context_order = settings.context_order
+        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0)
+        if potentials is None:
+            potentials = Potentials.zeros(n_labels, len(columns.counts), len(columns.bin_values))
+        self.potentials = potentials
+        self.train = CachedScores(data, columns, context_order, potentials, workers)
+        self.held_out: CachedScores | None = None
+        if held_out:
+            self.held_out = CachedScores(held_out, columns, context_order, potentials, workers)
+        self.grower = ForestGrower(self.train, self.annotated, settings)
+        self.n_annotated = data.n_annotated
+        self._residuals_now: Residuals | None = None
+        # Of the last conjugate step: the rounds then done, and its trees' values on these rows.
+        self._last_gradient: tuple[int, npt.NDArray[np.float32]] | None = None
+
+    @property
+    def rounds(self) -> int:
+        return self.potentials.rounds
+
+    @property
+    def n_trees(self) -> int:
+        return self.potentials.n_trees
+
+    @property
+    def learned(self) -> Potentials:
+        return self.potentials
+
+    @property
+    def finished(self) -> bool:
+        return False
+
+    @property
+    def log_likelihood(self) -> float:
+        """Training log-likelihood per annotated row; the residuals behind it are kept."""
+        return self._current().log_likelihood / self.n_annotated
+
+    def boost(self, rounds: int, callback: Callback | None = None) -> Potentials:
+        """Go on until `rounds` rounds are done in all; with held-out data, return the best ones."""
+        settings = self.settings
+        if not math.isfinite(self._current().log_likelihood):
+            refuse_forbidden_labels(settings.constraints)
+        return run_rounds(self, rounds, Stopping(settings.patience, settings.monitor), callback)
+
+    def learn_round(self) -> None:
+        residuals = self._current()
+        update = self._propose(residuals)
+        self._residuals_now = None  # not those of these scores if this is interrupted
+        self._residuals_now = self._take(update, residuals)
+
+    def round_log_likelihood(self) -> float:
+        return self.log_likelihood
+
+    def held_out_figures(self) -> HeldOut | None:
+        if self.held_out is None:
+            return None
+        cached, predictor = self.held_out, self.settings.predictor
+        return figures_of(cached.scores, cached.data, self._chain(), predictor, self.workers)
+
+    def _current(self) -> Residuals:
+        if self._residuals_now is None:
+            self._residuals_now = self._residuals()
+        return self._residuals_now
+
+    def _residuals(self) -> Residuals:
+        """Residuals for the next round, by the objective and the bound which that round uses."""
+        settings, done = self.settings, self.potentials.rounds
+        newton = settings.step == "newton" or done < settings.linear_rounds
+        bound = Bound(settings.gamma == "mixing", settings.max_step) if newton else None
+        compute = compute_pseudo_residuals if done < settings.pseudo_rounds else compute_residuals
+        return compute(self.annotated, self.train.scores, self._chain(), bound, self.workers)
+
+    def _chain(self) -> Chain:
+        settings = self.settings
+        return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
+
+    def _propose(self, residuals: Residuals) -> Update:
+        """One round's step, not yet applied."""
+        settings = self.settings
+        round_ = self.potentials.rounds
+        is_linear = round_ < settings.linear_rounds
+        is_conjugate = settings.step == "conjugate" and not is_linear
+        rate = 1.0 if is_linear or is_conjugate else settings.shrinkage
+        edges = np.zeros((self.n_labels + 1, self.n_labels))
+        # In the joint family trees learn the edges; they belong to the linear part there.
+        if settings.order and (settings.family == "separate" or is_linear):
+            edges = rate * residuals.edge_g / (residuals.edge_h + settings.ridge)
+        if is_linear:
+            return Update(to_grid(edges), empty_forest(), self._fit_linear(residuals))
+        forest = self.grower.grow(residuals, round_)
+        if is_conjugate:
+            return self._along_conjugate(residuals, forest, edges)
+        return Update(to_grid(edges), forest.scaled(rate), None)
+
+    def _along_conjugate(
+        self, residuals: Residuals, forest: Forest, edges: npt.NDArray[np.float64]
+    ) -> Update:
+        """A step along d_m = Delta_m + beta_m d_{m-1}; edges and forest are Delta_m."""
+        now, rate = self.potentials, self.settings.shrinkage
+        last = now.direction or Direction.start(now.n_trees, self.n_labels)
+        gradient = self.train.of_trees(forest)
+        beta = 0.0
+        # The gradient of the pseudo-likelihood was that of another function.
+        if last.n_active and now.rounds != self.settings.pseudo_rounds:
+            if self._last_gradient is None or self._last_gradient[0] != now.rounds:
+                trees = last_trees(now.forests, self.n_labels)
+                self._last_gradient = now.rounds, self.train.of_trees(trees)
+            before = self._last_gradient[1]
+
+            def inner(
+                f: npt.NDArray[np.float32],
+                other: npt.NDArray[np.float32],
+                f_edges: npt.NDArray[np.float64],
+                other_edges: npt.NDArray[np.float64],
+            ) -> float:
+                rows = residuals.edge_h
+                return inner_product(self.train.data, f, other, f_edges, other_edges, rows)
+
+            beta = polak_ribiere(
+                inner(gradient, gradient, edges, edges),
+                inner(gradient, before, edges, last.edge_gradient),
+                inner(before, before, last.edge_gradient, last.edge_gradient),
+            )
+        self._last_gradient = now.rounds + 1, gradient
+        direction = last.turned(beta, forest.n_trees, edges)
+        return now.along(direction, forest, to_grid(rate * direction.edges), rate)
+
+    def _fit_linear(self, residuals: Residuals) -> LinearWeights:
+        train = self.train
+        problem = LinearProblem(
+            train.data,
+            self.columns.bin_values,
+            residuals.g,
+            residuals.h,
+            train.lags,
+            self.potentials.linear,
+            self.potentials.previous_linear,
+            train.linear - train.previous_linear,
+        )
+        return solve_linear_round(problem, self.settings.ridge, self.settings.trim, self.workers)
+
+    def _take(self, update: Update, before: Residuals) -> Residuals:
+        """Apply a step, cut down until it raises the objective; returns the next residuals."""
+        start = self.potentials
+        applied: Update | None = None
+
+        def move_to(factor: float) -> Residuals:
+            nonlocal applied
+            step = update if factor == 1.0 else start.scaled(update, factor)
+            for cached in filter(None, (self.train, self.held_out)):
+                if applied:
+                    cached.revert(applied)
+                cached.apply(step)
+            applied = step
+            self.potentials = start.after(step)
+            return self._residuals()
+
+        pseudo = self.settings.pseudo_rounds
+        comparable = (start.rounds < pseudo) == (start.rounds + 1 < pseudo)
+        after = move_to(1.0)
+        if not comparable:
+            return after
+        factor = 1.0
+        # Published gradient steps correct themselves in later rounds; the others never fall.
+        if update.linear or self.settings.step == "newton" or self.settings.line_search:
+            while after.log_likelihood < before.log_likelihood and factor > 0.0:
+                factor = factor / 2.0 if factor > LEAST_FACTOR else 0.0
+                after = move_to(factor)
+        if self.settings.line_search and factor == 1.0:
+            for _ in range(MAX_DOUBLINGS):
+                further = move_to(2.0 * factor)
+                if further.log_likelihood <= after.log_likelihood:
+                    after = move_to(factor)
+                    break
+                factor *= 2.0
+                after = further
+        return after

@@ -1,0 +1,267 @@
+"""Linear rounds: one weight per (feature, class), all fitted at once by the second-order bound.
+
+The bound is separable over classes, sum_t g_tk d_tk - h_tk d_tk^2 / 2 for score changes d. Along
+d = X v its curvature is known exactly once the scores X v are, so each class takes the best
+combination of two directions: the diagonal Newton step and its previous step. That is
+preconditioned conjugate gradients on a bound which is renewed every round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.trees.entries import collect
+from spacy_treecrf.engine.trees.histogram import N_BINS
+from spacy_treecrf.engine.trees.tree_input import Entries
+
+
+@dataclass(frozen=True)
+class LinearWeights:
+    """The weights of all features and numeric columns, for each label."""
+
+    categorical: npt.NDArray[np.float32]  # shape: (n_features, n_labels)
+    numeric: npt.NDArray[np.float32]  # shape: (n_numeric, n_labels), of standardised values
+
+    @classmethod
+    def zeros(cls, n_features: int, n_numeric: int, n_labels: int) -> LinearWeights:
+        return cls(
+            np.zeros((n_features, n_labels), np.float32),
+            np.zeros((n_numeric, n_labels), np.float32),
+        )
+
+    @classmethod
+    def nothing(cls, n_features: int, n_numeric: int, n_labels: int) -> LinearWeights:
+        """Zeros that take no memory and cannot be written to."""
+        zero = np.zeros((), np.float32)
+        return cls(
+            np.broadcast_to(zero, (n_features, n_labels)),
+            np.zeros((n_numeric, n_labels), np.float32),
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The numbers of features, numeric columns and labels."""
+        return (len(self.categorical), *self.numeric.shape)
+
+    def is_zero(self) -> bool:
+        if self.categorical.strides == (0, 0):  # one number for all
+            return not (self.categorical[:1, :1].any() or self.numeric.any())
+        return not (self.categorical.any() or self.numeric.any())
+
+    def toward(self, other: LinearWeights, share: float) -> LinearWeights:
+        """The weights that lie the given share of the way from these to the others."""
+        return LinearWeights(
+            to_grid(self.categorical + share * (other.categorical - self.categorical)),
+            to_grid(self.numeric + share * (other.numeric - self.numeric)),
+        )
+
+    def bin_scores(self, bin_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """What each bin of each numeric column adds. shape: (n_numeric, N_BINS, n_labels)"""
+        return to_grid(bin_values[:, :, None] * self.numeric[:, None, :].astype(np.float64))
+
+
+@kernel
+def _add_linear_scores(
+    feature_ids: npt.NDArray[np.int32],
+    numeric: npt.NDArray[np.uint8],
+    weights: npt.NDArray[np.float32],
+    bin_scores: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Add to out (n_rows, n_labels) the weights of each row's features and bins."""
+    n_features, n_labels = weights.shape
+    for row in range(feature_ids.shape[0]):
+        for slot in range(feature_ids.shape[1]):
+            feature = feature_ids[row, slot]
+            if 0 <= feature < n_features:
+                for k in range(n_labels):
+                    out[row, k] += weights[feature, k]
+        for column in range(numeric.shape[1]):
+            bin_ = numeric[row, column]
+            for k in range(n_labels):
+                out[row, k] += bin_scores[column, bin_, k]
+
+
+def linear_scores(
+    data: Sequences, weights: LinearWeights, bin_values: npt.NDArray[np.float64], workers: Workers
+) -> npt.NDArray[np.float32]:
+    """The linear part of the scores. shape: (n_rows, n_labels)"""
+    if weights.is_zero():
+        return np.zeros((data.n_rows, weights.categorical.shape[1]), np.float32)
+    return _score(data, weights.categorical, weights.bin_scores(bin_values), workers)
+
+
+def _score(
+    data: Sequences,
+    categorical: npt.NDArray[np.float32],
+    bin_scores: npt.NDArray[np.float32],
+    workers: Workers,
+) -> npt.NDArray[np.float32]:
+    """Scores of all rows, from weights of features and scores of bins. (n_rows, n_labels)"""
+    out = np.zeros((data.n_rows, categorical.shape[1]), np.float32)
+
+    def score(chunk: tuple[int, int]) -> None:
+        rows = data.rows_of(chunk)
+        _add_linear_scores(
+            data.feature_ids[rows], data.numeric[rows], categorical, bin_scores, out[rows]
+        )
+
+    workers.map(score, data.chunks)
+    return out
+
+
+@kernel
+def _newton_direction(
+    feature_ids: npt.NDArray[np.int32],
+    numeric: npt.NDArray[np.uint8],
+    bin_values: npt.NDArray[np.float64],
+    entries: Entries,
+    weights: npt.NDArray[np.float32],
+    numeric_weights: npt.NDArray[np.float32],
+    ridge: float,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """The diagonal Newton step (G_f - ridge w_f) / (H_f + ridge) of each feature f, for one class.
+
+    Numeric columns are such features too; their steps come second.
+    """
+    n_features = len(weights)
+    sums = np.zeros((n_features, 2))
+    bin_sums = np.zeros((numeric.shape[1], N_BINS, 2))
+    for i in range(len(entries.rows)):
+        row = entries.rows[i]
+        g = entries.sums[i, 0]
+        h = entries.sums[i, 1]
+        for slot in range(feature_ids.shape[1]):
+            feature = feature_ids[row, slot]
+            if 0 <= feature < n_features:
+                sums[feature, 0] += g
+                sums[feature, 1] += h
+        for column in range(numeric.shape[1]):
+            bin_sums[column, numeric[row, column], 0] += g
+            bin_sums[column, numeric[row, column], 1] += h
+    inverse_g = 1.0 / entries.scales[0]
+    inverse_h = 1.0 / entries.scales[1]
+    step = np.empty(n_features, np.float32)
+    for f in range(n_features):
+        step[f] = (sums[f, 0] * inverse_g - ridge * weights[f]) / (sums[f, 1] * inverse_h + ridge)
+    numeric_step = np.empty(numeric.shape[1], np.float32)
+    for column in range(numeric.shape[1]):
+        g_sum = 0.0
+        h_sum = 0.0
+        for b in range(N_BINS):
+            value = bin_values[column, b]
+            g_sum += value * bin_sums[column, b, 0] * inverse_g
+            h_sum += value * value * bin_sums[column, b, 1] * inverse_h
+        numeric_step[column] = (g_sum - ridge * numeric_weights[column]) / (h_sum + ridge)
+    return step, numeric_step
+
+
+@kernel
+def _bound_along(
+    g: npt.NDArray[np.float32],
+    h: npt.NDArray[np.float32],
+    along: npt.NDArray[np.float32],
+    before: npt.NDArray[np.float32],
+    label: int,
+) -> tuple[float, float, float, float, float]:
+    """Slopes and curvatures of one class's bound in the plane of two directions.
+
+    along, before: (n_rows, n_labels), the scores of the two directions.
+    """
+    slope_a = slope_b = curve_aa = curve_ab = curve_bb = 0.0
+    for row in range(g.shape[0]):
+        gradient = 0.0
+        hessian = 0.0
+        for c in range(g.shape[1]):
+            gradient += g[row, c]
+            hessian += h[row, c]
+        a = along[row, label]
+        b = before[row, label]
+        slope_a += gradient * a
+        slope_b += gradient * b
+        curve_aa += hessian * a * a
+        curve_ab += hessian * a * b
+        curve_bb += hessian * b * b
+    return slope_a, slope_b, curve_aa, curve_ab, curve_bb
+
+
+@dataclass(frozen=True)
+class LinearProblem:
+    """The bound of one round and where the weights stand."""
+
+    data: Sequences
+    bin_values: npt.NDArray[np.float64]  # shape: (n_numeric, N_BINS)
+    g: npt.NDArray[np.float32]  # shape: (n_labels, n_rows, n_contexts)
+    h: npt.NDArray[np.float32]
+    lags: npt.NDArray[np.uint8]
+    weights: LinearWeights
+    previous: LinearWeights  # before the last linear round
+    momentum: npt.NDArray[np.float32]  # shape: (n_rows, n_labels), scores of weights - previous
+
+
+def solve_linear_round(
+    problem: LinearProblem, ridge: float, trim: float, workers: Workers
+) -> LinearWeights:
+    """The weights after one linear round."""
+    data, weights, bin_values = problem.data, problem.weights, problem.bin_values
+    n_features, n_labels = weights.categorical.shape
+    direction = np.empty((n_labels, n_features), np.float32)
+    numeric_direction = np.empty((n_labels, len(weights.numeric)), np.float32)
+
+    def precondition(k: int) -> None:
+        """Fill the diagonal Newton step of class k."""
+        entries = collect(
+            problem.g[k], problem.h[k], problem.lags, n_labels, trim, 1.0, np.uint64(0)
+        )
+        direction[k], numeric_direction[k] = _newton_direction(
+            data.feature_ids,
+            data.numeric,
+            bin_values,
+            entries,
+            weights.categorical[:, k].copy(),
+            weights.numeric[:, k].copy(),
+            ridge,
+        )
+
+    workers.map(precondition, range(n_labels))
+    bin_direction = bin_values[:, :, None] * numeric_direction.T[:, None, :]
+    along = _score(
+        data, np.ascontiguousarray(direction.T), bin_direction.astype(np.float32), workers
+    )
+
+    def best_step(k: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """The new weights of class k: the best combination of the Newton step and the last one."""
+        now = np.concatenate([weights.categorical[:, k], weights.numeric[:, k]]).astype(float)
+        old = np.concatenate([problem.previous.categorical[:, k], problem.previous.numeric[:, k]])
+        last = now - old
+        ahead = np.concatenate([direction[k], numeric_direction[k]]).astype(float)
+        slope_a, slope_b, curve_aa, curve_ab, curve_bb = _bound_along(
+            problem.g[k], problem.h[k], along, problem.momentum, k
+        )
+        # np.sum, not a BLAS dot: BLAS threads would fight with ours, and its sums vary with them
+        slope_a -= ridge * float(np.sum(now * ahead))
+        slope_b -= ridge * float(np.sum(now * last))
+        curve_aa += ridge * float(np.sum(ahead * ahead))
+        curve_ab += ridge * float(np.sum(ahead * last))
+        curve_bb += ridge * float(np.sum(last * last))
+        determinant = curve_aa * curve_bb - curve_ab**2
+        if determinant > 1e-9 * curve_aa * curve_bb:
+            a = (slope_a * curve_bb - slope_b * curve_ab) / determinant
+            b = (slope_b * curve_aa - slope_a * curve_ab) / determinant
+        else:
+            a, b = (slope_a / curve_aa if curve_aa > 0.0 else 0.0), 0.0
+        new = to_grid(now + a * ahead + b * last)
+        return new[:n_features], new[n_features:]
+
+    steps = workers.map(best_step, range(n_labels))
+    return LinearWeights(
+        np.ascontiguousarray(np.stack([s[0] for s in steps], axis=1)),
+        np.ascontiguousarray(np.stack([s[1] for s in steps], axis=1)),
+    )

@@ -1,0 +1,434 @@
+"""Residuals: what is annotated minus what the model expects, for every row, context and label.
+
+This is the functional gradient of the log-likelihood (Hao 2009, proposition 3.1). Where labels
+are not annotated, the annotated side is its expectation under the model clamped to the labels
+that are known, so nothing else changes for partial labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.chain import chain as chains
+from spacy_treecrf.engine.chain.beam import beam_forward_backward
+from spacy_treecrf.engine.chain.chain import EVERYTHING_ALLOWED, Chain, ScoredChunk
+from spacy_treecrf.engine.chain.mixing import edge_gamma, joint_messages, node_gamma
+from spacy_treecrf.engine.chain.transition_chain import (
+    TransitionMarginals,
+    forward_backward,
+    independent,
+    transition_factors,
+)
+from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.engine.trees.contexts import count_lags
+
+# Bounds without regard to neighbours: sum_j |H_ij| = 2 p (1 - p) among the labels of one
+# position; an edge also meets the two edges beside it (theorem 4.2 without its messages).
+LOCAL_NODE_GAMMA = 2.0
+LOCAL_EDGE_GAMMA = 6.0
+
+_NO_ROWS = np.zeros(0, np.int64)
+_NO_PAIRS = np.zeros((0, 0, 0), np.float32)
+
+
+class Observed(NamedTuple):
+    """The annotation of all rows, as kernels read it."""
+
+    labels: npt.NDArray[np.int32]  # shape: (n_rows,), 0 where there is none
+    context: npt.NDArray[np.int64]  # shape: (n_rows,), that of the annotated previous labels
+    n_valid: npt.NDArray[np.int64]  # shape: (n_rows,), how many contexts the row can have
+    # Row of `clamped` where the sequence is not fully annotated, else -1; empty if all are.
+    clamped_row: npt.NDArray[np.int64]
+    # shape: (n_clamped_rows, n_contexts, n_labels), what the model clamped to the known labels
+    # expects; may be empty
+    clamped: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How the hessian of a row is bounded; without a bound each pair's hessian is its weight."""
+
+    mixing: bool  # gamma from the mixing rate, else the local constants
+    max_step: float  # h >= |g| / max_step: no leaf can exceed max_step ("robust Newton")
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Gradients and hessians of the log-likelihood, and the log-likelihood itself."""
+
+    g: npt.NDArray[np.float32]  # shape: (n_labels, n_rows, n_contexts)
+    h: npt.NDArray[np.float32]  # the same, or (n_labels, 0, 0) where every hessian is 1
+    edge_g: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels); last: the first label
+    edge_h: npt.NDArray[np.float64]
+    log_likelihood: float
+    # shape: (n_clamped_rows, n_contexts, n_labels), see Annotated.clamped_row; may be empty
+    clamped: npt.NDArray[np.float32]
+
+
+def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
+    """1 for the annotated label, and for every label where there is none.
+
+    shape: (n_rows, n_labels)
+    """
+    allowed: npt.NDArray[np.bool_] = labels[:, None] == np.arange(n_labels)[None, :]
+    allowed[labels == UNKNOWN_LABEL] = True
+    return allowed.astype(np.uint8)
+
+
+class Annotated:
+    """A training set's annotation in the forms that residuals need; computed once."""
+
+    def __init__(self, data: Sequences, n_labels: int, order: int, joint: bool) -> None:
+        self.data = data
+        self.n_labels = n_labels
+        self.order = order
+        self.joint = joint and order > 0
+        self.n_contexts = n_labels**order if self.joint else 1
+        self.lags = count_lags(data.offsets, order if self.joint else 0)
+        self.weighted = bool(np.any(data.weights != 1.0))
+        lengths = np.diff(data.offsets)
+        starts = data.offsets[:-1]
+        unknown = data.labels == UNKNOWN_LABEL
+        self.partial = np.add.reduceat(unknown, starts).astype(bool)
+        self.sequence_weights = np.add.reduceat(data.weights.astype(float), starts) / lengths
+        # The context that the annotated previous labels of each row make.
+        labels = np.maximum(data.labels, 0)
+        self.labels = labels
+        self.context = np.zeros(data.n_rows, np.int64)
+        if self.joint:
+            for lag in range(1, order + 1):
+                before = np.zeros(data.n_rows, np.int64)
+                before[lag:] = labels[:-lag]
+                self.context += np.where(self.lags >= lag, before * n_labels ** (lag - 1), 0)
+        # Counts of the annotated edges; partial sequences add their expectation every round.
+        weights = np.where(self.partial, 0.0, self.sequence_weights)
+        self.edge_counts = np.zeros((n_labels + 1, n_labels))
+        np.add.at(self.edge_counts[n_labels], labels[starts], weights)
+        inner = np.ones(data.n_rows, bool)
+        inner[starts] = False
+        inner = np.flatnonzero(inner)
+        row_weights = np.repeat(weights, lengths)
+        np.add.at(self.edge_counts, (labels[inner - 1], labels[inner]), row_weights[inner])
+
+    @cached
+    def clamped(self) -> Annotated:
+        """The annotation of the sequences that are not fully annotated."""
+        rest = self.data.subset(np.flatnonzero(self.partial))
+        return Annotated(rest, self.n_labels, self.order, self.joint)
+
+    @cached
+    def clamped_row(self) -> npt.NDArray[np.int64]:
+        """The row in `clamped` of each row, or -1. shape: (n_rows,)"""
+        rows = np.full(self.data.n_rows, -1, np.int64)
+        inside = np.repeat(self.partial, np.diff(self.data.offsets))
+        rows[inside] = np.arange(int(inside.sum()))
+        return rows
+
+    @cached
+    def allowed(self) -> npt.NDArray[np.uint8]:
+        """Which labels the annotation allows. shape: (n_rows, n_labels)"""
+        return allowed_labels(self.data.labels, self.n_labels)
+
+    @cached
+    def n_valid(self) -> npt.NDArray[np.int64]:
+        """How many contexts each row can have. shape: (n_rows,)"""
+        n_valid: npt.NDArray[np.int64] = self.n_labels ** self.lags.astype(np.int64)
+        return n_valid
+
+    def observed(self, clamped: npt.NDArray[np.float32]) -> Observed:
+        """What is annotated, with what the model clamped to it expects (see `Observed`)."""
+        clamped_row = self.clamped_row if self.partial.any() else _NO_ROWS
+        return Observed(self.labels, self.context, self.n_valid, clamped_row, clamped)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a model expects of a chunk of sequences."""
+
+    pairs: npt.NDArray[np.float32]  # shape: (n_rows, n_contexts, n_labels)
+    edges: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted sums
+    log_z: npt.NDArray[np.float64]  # shape: (n_sequences,)
+    gamma: npt.NDArray[np.float32]  # shape: (n_rows,)
+    edge_gamma: float  # mean over the rows
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One chunk of an annotated training set; rows and sequences are numbered from 0."""
+
+    annotated: Annotated
+    rows: slice  # of the training set
+    sequences: ScoredChunk  # scores: (n_rows, 1 or n_contexts, n_labels)
+    allowed: npt.NDArray[np.uint8]  # shape: (n_rows, n_labels), or empty if nothing is clamped
+    weights: npt.NDArray[np.float64]  # shape: (n_sequences,)
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        return self.sequences.offsets
+
+    @property
+    def nodes(self) -> ScoredChunk:
+        """Scores without contexts, labels that are not allowed ruled out. (n_rows, n_labels)"""
+        scores = self.sequences.scores[:, 0]
+        if len(self.allowed):
+            scores = np.where(self.allowed > 0, scores, np.float32(-np.inf))
+        return self.sequences._replace(scores=scores)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What inference writes for one chunk."""
+
+    pairs: npt.NDArray[np.float32]  # shape: (n_rows, n_contexts, n_labels)
+    edges: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted sums
+    log_z: npt.NDArray[np.float64]  # shape: (n_sequences,)
+    messages: npt.NDArray[np.float32]  # shape: (n_rows, 2), left and right, if mixing is wanted
+
+
+def expect(
+    annotated: Annotated,
+    scores: npt.NDArray[np.float32],
+    chain: Chain,
+    chunk: tuple[int, int],
+    mixing: bool,
+    clamp: bool = False,
+) -> Expectation:
+    """Marginals of one chunk; `clamp` restricts every position to its annotated label."""
+    part = _part_of(annotated, scores, chunk, clamp)
+    n_rows, n_labels = part.rows.stop - part.rows.start, annotated.n_labels
+    found = _Found(
+        np.empty((n_rows, annotated.n_contexts, n_labels), np.float32),
+        np.zeros((n_labels + 1, n_labels)),
+        np.empty(len(part.weights)),
+        np.zeros((n_rows, 2), np.float32),
+    )
+    if annotated.order == 0:
+        independent(part.nodes.scores, part.offsets, found.pairs[:, 0], found.log_z)
+    elif annotated.joint:
+        _expect_contexts(part, chain, mixing, found)
+    else:
+        _expect_transitions(part, chain, mixing, found)
+        _redo_underflowed(part, chain, found)
+    first_labels = found.pairs[part.offsets[:-1]].sum(axis=1, dtype=float)
+    found.edges[n_labels] = (part.weights[:, None] * first_labels).sum(axis=0)
+    return _bounded(part, mixing, found)
+
+
+def _part_of(
+    annotated: Annotated, scores: npt.NDArray[np.float32], chunk: tuple[int, int], clamp: bool
+) -> _Part:
+    """One chunk of the training set under these scores."""
+    data = annotated.data
+    rows = data.rows_of(chunk)
+    offsets = data.offsets[chunk[0] : chunk[1] + 1] - rows.start
+    return _Part(
+        annotated,
+        rows,
+        ScoredChunk(scores[rows], offsets, 0, len(offsets) - 1),
+        annotated.allowed[rows] if clamp else EVERYTHING_ALLOWED,
+        annotated.sequence_weights[chunk[0] : chunk[1]],
+    )
+
+
+def _expect_transitions(part: _Part, chain: Chain, mixing: bool, found: _Found) -> None:
+    """Inference with node scores and one transition matrix; log Z is NaN where it underflows."""
+    factors, of_sequence, of_transition = transition_factors(chain)
+    if factors is None:
+        found.log_z[:] = np.nan
+        return
+    n_labels = part.annotated.n_labels
+    out = TransitionMarginals(
+        found.pairs[:, 0], found.edges[:n_labels], found.log_z, found.messages
+    )
+    if chain.pruned:
+        kept_labels = part.annotated.data.labels[part.rows]
+        beam_forward_backward(part.nodes, factors, chain.pruned, kept_labels, part.weights, out)
+    else:
+        forward_backward(part.nodes, factors, part.weights, mixing, out)
+    found.log_z[:] += of_sequence + of_transition * (np.diff(part.offsets) - 1)
+
+
+def _redo_underflowed(part: _Part, chain: Chain, found: _Found) -> None:
+    """Redo the sequences whose log Z is NaN by the general kernels, which can use log space."""
+    n_labels = part.annotated.n_labels
+    for s in np.flatnonzero(np.isnan(found.log_z)):
+        some = slice(part.offsets[s], part.offsets[s + 1])
+        exact, found.log_z[s : s + 1] = chains.pair_marginals(
+            part.sequences.scores[some],
+            np.array([0, some.stop - some.start]),
+            chain,
+            part.allowed[some] if len(part.allowed) else None,
+        )
+        found.pairs[some, 0] = exact.sum(axis=1)
+        found.edges[:n_labels] += part.weights[s] * exact[1:].sum(axis=0, dtype=float)
+        found.messages[some] = some.stop - some.start
+
+
+def _expect_contexts(part: _Part, chain: Chain, mixing: bool, found: _Found) -> None:
+    """Inference with scores of every context."""
+    n_labels, pairs = part.annotated.n_labels, found.pairs
+    chains.pair_marginals_kernel(part.sequences, chain, part.allowed, pairs, found.log_z)
+    lengths = np.diff(part.offsets)
+    row_weights = np.repeat(part.weights, lengths).astype(np.float32)
+    inner = part.annotated.lags[part.rows] > 0
+    weighted = row_weights[inner, None, None] * pairs[inner]
+    by_label = weighted.reshape(len(weighted), pairs.shape[1] // n_labels, n_labels, n_labels)
+    found.edges[:n_labels] = by_label.sum(axis=(0, 1), dtype=float)
+    if mixing and chain.order == 1:
+        joint_messages(pairs, part.offsets, found.messages)
+    elif mixing:
+        found.messages[:] = np.repeat(lengths, lengths)[:, None]
+
+
+def _bounded(part: _Part, mixing: bool, found: _Found) -> Expectation:
+    """The expectation with the gamma of each row, from its messages or the local constants."""
+    pairs, edges, log_z = found.pairs, found.edges, found.log_z
+    if not mixing:
+        gamma = np.full(len(pairs), LOCAL_NODE_GAMMA, np.float32)
+        return Expectation(pairs, edges, log_z, gamma, LOCAL_EDGE_GAMMA)
+    of_edges = edge_gamma(found.messages, part.offsets[:-1])
+    gamma = of_edges if part.annotated.joint else node_gamma(found.messages)
+    return Expectation(pairs, edges, log_z, gamma, float(of_edges.mean()))
+
+
+@kernel
+def _subtract(
+    pairs: npt.NDArray[np.float32],
+    gamma: npt.NDArray[np.float32],
+    max_step: float,
+    first_row: int,
+    observed: Observed,
+    weights: npt.NDArray[np.float32],
+    g: npt.NDArray[np.float32],
+    h: npt.NDArray[np.float32],
+) -> None:
+    """g = annotated - expected and its hessian, for the chunk that starts at first_row.
+
+    max_step 0 means no bound: the hessian of a pair is its weight.
+    """
+    n_rows, n_contexts, n_labels = pairs.shape
+    labels, context, n_valid, clamped_row, clamped = observed
+    want_h = h.shape[1] > 0
+    newton = max_step > 0.0
+    inverse_step = 1.0 / max_step if newton else 0.0
+    for i in range(n_rows):
+        row = first_row + i
+        weight = weights[row]
+        q_row = clamped_row[row] if len(clamped_row) else -1
+        for c in range(n_contexts):
+            valid = c < n_valid[row]
+            for k in range(n_labels):
+                p = np.float64(pairs[i, c, k])
+                if q_row >= 0:
+                    residual = clamped[q_row, c, k] - p
+                else:
+                    residual = (k == labels[row] and c == context[row]) - p
+                g[k, row, c] = weight * residual
+                if want_h:
+                    bound = 1.0
+                    if newton:
+                        bound = max(gamma[i] * p * (1.0 - p), abs(residual) * inverse_step)
+                    h[k, row, c] = weight * bound if valid else 0.0
+
+
+@dataclass(frozen=True)
+class _Clamped:
+    """What the model clamped to the known labels expects of partly annotated sequences."""
+
+    pairs: npt.NDArray[np.float32]  # shape: (n_clamped_rows, n_contexts, n_labels)
+    edges: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted sums
+    log_z: npt.NDArray[np.float64]  # shape: (n_sequences,), 0 for the others
+
+
+def _expect_clamped(
+    annotated: Annotated, scores: npt.NDArray[np.float32], chain: Chain, workers: Workers
+) -> _Clamped:
+    """Inference clamped to the annotation, for the sequences that are partly annotated."""
+    log_z = np.zeros(annotated.data.n_sequences)
+    if not annotated.partial.any():
+        return _Clamped(_NO_PAIRS, np.zeros_like(annotated.edge_counts), log_z)
+    rest = annotated.clamped
+    rest_scores = scores[annotated.clamped_row >= 0]
+    parts = workers.map(
+        lambda chunk: expect(rest, rest_scores, chain, chunk, False, clamp=True),
+        rest.data.chunks,
+    )
+    log_z[annotated.partial] = np.concatenate([part.log_z for part in parts])
+    pairs = np.concatenate([part.pairs for part in parts])
+    return _Clamped(pairs, np.sum([part.edges for part in parts], axis=0), log_z)
+
+
+def compute_residuals(
+    annotated: Annotated,
+    scores: npt.NDArray[np.float32],
+    chain: Chain,
+    bound: Bound | None,
+    workers: Workers,
+) -> Residuals:
+    """Residuals of all rows under scores (n_rows, n_contexts, n_labels)."""
+    data = annotated.data
+    n_labels = annotated.n_labels
+    shape = (n_labels, data.n_rows, annotated.n_contexts)
+    g = np.empty(shape, np.float32)
+    h = np.empty(shape if bound or annotated.weighted else (n_labels, 0, 0), np.float32)
+    mixing = bool(bound and bound.mixing)
+    max_step = bound.max_step if bound else 0.0
+    clamped = _expect_clamped(annotated, scores, chain, workers)
+    observed = annotated.observed(clamped.pairs)
+    log_likelihood = np.empty(data.n_sequences)
+
+    def subtract(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], float]:
+        """Fill g, h and log_likelihood of a chunk; returns its expected edges, and their gamma."""
+        expected = expect(annotated, scores, chain, chunk, mixing)
+        rows, here = data.rows_of(chunk), slice(*chunk)
+        _subtract(
+            expected.pairs, expected.gamma, max_step, rows.start, observed, data.weights, g, h
+        )
+        offsets = data.offsets[chunk[0] : chunk[1] + 1] - rows.start
+        paths = chains.path_scores(scores[rows], offsets, annotated.labels[rows], chain)
+        known = np.where(annotated.partial[here], clamped.log_z[here], paths)
+        with np.errstate(invalid="ignore"):  # both are -inf where constraints forbid everything
+            log_likelihood[here] = known - expected.log_z
+        return expected.edges, expected.edge_gamma * (rows.stop - rows.start)
+
+    parts = workers.map(subtract, data.chunks)
+    expected_edges = np.sum([edges for edges, _ in parts], axis=0)
+    gamma = sum(of_chunk for _, of_chunk in parts) / data.n_rows
+    edge_g = annotated.edge_counts + clamped.edges - expected_edges
+    return Residuals(
+        g,
+        h,
+        edge_g,
+        edge_hessian(annotated, expected_edges, edge_g, gamma, bound),
+        float(np.sum(annotated.sequence_weights * log_likelihood)),
+        clamped.pairs,
+    )
+
+
+def edge_hessian(
+    annotated: Annotated,
+    expected: npt.NDArray[np.float64],
+    edge_g: npt.NDArray[np.float64],
+    gamma: float,
+    bound: Bound | None,
+) -> npt.NDArray[np.float64]:
+    """The hessian's bound summed over positions: sum_t p_t (1 - p_t) <= P (1 - P / n).
+
+    P = sum_t p_t over n positions. expected, edge_g: (n_labels + 1, n_labels)
+    """
+    n_labels = annotated.n_labels
+    n_starts = float(annotated.sequence_weights.sum())
+    n_inner = float(np.sum(annotated.sequence_weights * (np.diff(annotated.data.offsets) - 1)))
+    n = np.full((n_labels + 1, 1), max(n_inner, 1.0))
+    n[n_labels] = n_starts
+    if bound is None:
+        return np.broadcast_to(n, expected.shape).copy()
+    bounded: npt.NDArray[np.float64] = gamma * expected * (1.0 - expected / n)
+    return np.maximum(bounded, np.abs(edge_g) / bound.max_step)

@@ -1,0 +1,166 @@
+"""The loop of rounds that all models share: callbacks, and early stopping on held-out data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting.residuals import allowed_labels
+from spacy_treecrf.engine.chain.chain import Chain, log_probability_of
+from spacy_treecrf.engine.chain.prediction import predict_labels
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.threads import Workers
+
+Learned = TypeVar("Learned", covariant=True)
+
+
+@dataclass(frozen=True)
+class RoundInfo:
+    """What a callback learns after each round."""
+
+    round: int  # from 1
+    log_likelihood: float  # of the training data, per annotated row
+    seconds: float  # since training began
+    trees: int  # in the whole model
+    held_out_log_likelihood: float | None = None  # per annotated row
+    held_out_accuracy: float | None = None
+
+
+Callback = Callable[[RoundInfo], None]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Figures of the held-out data after a round."""
+
+    log_likelihood: float  # per annotated row
+    accuracy: float  # of annotated rows
+
+
+class RoundLearner(Protocol[Learned]):
+    """What learns round by round, as the loop sees it."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are done, in this training and before it."""
+        ...
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees the whole model has."""
+        ...
+
+    @property
+    def learned(self) -> Learned:
+        """What was learned so far; it never changes afterwards."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to learn."""
+        ...
+
+    def round_log_likelihood(self) -> float:
+        """Training log-likelihood per annotated row; nan where computing it would take long."""
+        ...
+
+    def learn_round(self) -> None:
+        """Learn one more round (or some at once, where they do not depend on each other)."""
+        ...
+
+    def held_out_figures(self) -> HeldOut | None:
+        """Figures of the held-out data now; None: there is none, or none for this round."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When the loop stops early, and which round it keeps.
+
+    patience: rounds without a better round, 0: never. monitor: "log_likelihood" or "accuracy" of
+    the held-out data. from_start: whether what was there before the first round may be the best.
+    """
+
+    patience: int
+    monitor: str
+    from_start: bool = True
+
+
+def run_rounds(
+    learner: RoundLearner[Learned],
+    rounds: int,
+    stopping: Stopping,
+    callback: Callback | None = None,
+) -> Learned:
+    """Learn until `rounds` rounds are done in all; with held-out data, return the best of them."""
+    began = time.perf_counter()
+    best: Learned | None = None
+    best_round, best_value = learner.rounds, -np.inf
+    if stopping.from_start and (start := learner.held_out_figures()):
+        best, best_value = learner.learned, getattr(start, stopping.monitor)
+    while learner.rounds < rounds and not learner.finished:
+        learner.learn_round()
+        figures = learner.held_out_figures()
+        if callback:
+            callback(_round_info(learner, time.perf_counter() - began, figures))
+        if figures is None:
+            continue
+        value = getattr(figures, stopping.monitor)
+        if value > best_value:
+            best, best_round, best_value = learner.learned, learner.rounds, value
+        elif stopping.patience and learner.rounds - best_round >= stopping.patience:
+            break
+    return learner.learned if best is None else best
+
+
+def _round_info(
+    learner: RoundLearner[Learned], seconds: float, figures: HeldOut | None
+) -> RoundInfo:
+    info = RoundInfo(learner.rounds, learner.round_log_likelihood(), seconds, learner.n_trees)
+    if figures is None:
+        return info
+    return replace(
+        info,
+        held_out_log_likelihood=figures.log_likelihood,
+        held_out_accuracy=figures.accuracy,
+    )
+
+
+def figures_of(
+    scores: npt.NDArray[np.float32],
+    data: Sequences,
+    chain: Chain,
+    predictor: str,
+    workers: Workers,
+) -> HeldOut:
+    """Log-likelihood and accuracy of annotated rows that have these scores."""
+    annotated, n = data.labels != UNKNOWN_LABEL, data.n_annotated
+    labels = predict_labels(scores, data, chain, predictor, workers)
+    right = float((labels == data.labels)[annotated].sum())
+    return HeldOut(possible_log_likelihood(scores, data, chain) / n, right / n)
+
+
+def possible_log_likelihood(
+    scores: npt.NDArray[np.float32], data: Sequences, chain: Chain
+) -> float:
+    """log P(annotation) of all sequences but those whose annotation hard constraints forbid.
+
+    No round can change what is forbidden, so that it does not count.
+    """
+    allowed = allowed_labels(data.labels, chain.n_labels)
+    log_p = log_probability_of(scores, data.offsets, chain, allowed)
+    log_p[np.isneginf(log_p)] = 0.0
+    return float(log_p.sum())
+
+
+def refuse_forbidden_labels(constraints: str) -> None:
+    """Say that hard constraints forbid what is annotated."""
+    raise ValueError(
+        f"treecrf: constraints={constraints!r} forbid labels of the training data; correct the "
+        "labels, or use constraints='observed' or 'none'"
+    )

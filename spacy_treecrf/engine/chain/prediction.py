@@ -1,0 +1,58 @@
+"""Labels and marginals of all sequences of a data set, chunk by chunk in threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.chain.beam import beam_marginals
+from spacy_treecrf.engine.chain.chain import (
+    EVERYTHING_ALLOWED,
+    Chain,
+    ScoredChunk,
+    node_marginals_kernel,
+)
+from spacy_treecrf.engine.chain.decoding import beam_viterbi, marginal_argmax, viterbi_kernel
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.threads import Workers
+
+
+def predict_labels(
+    scores: npt.NDArray[np.float32],
+    data: Sequences,
+    chain: Chain,
+    predictor: str,
+    workers: Workers,
+) -> npt.NDArray[np.int32]:
+    """The best label sequence, or the best label of each position. shape: (n_rows,)"""
+    if predictor == "marginal":
+        return marginal_argmax(predict_marginals(scores, data, chain, workers))
+    labels = np.zeros(data.n_rows, np.int32)
+    best = np.empty(data.n_sequences)
+    viterbi = beam_viterbi if chain.pruned and scores.shape[1] == 1 else viterbi_kernel
+    workers.map(
+        lambda chunk: viterbi(ScoredChunk(scores, data.offsets, *chunk), chain, labels, best),
+        data.chunks,
+    )
+    return labels
+
+
+def predict_marginals(
+    scores: npt.NDArray[np.float32], data: Sequences, chain: Chain, workers: Workers
+) -> npt.NDArray[np.float64]:
+    """P(y_t = k). shape: (n_rows, n_labels)"""
+    nodes = np.empty((data.n_rows, chain.n_labels))
+    log_z = np.empty(data.n_sequences)
+    if chain.pruned and scores.shape[1] == 1:
+        workers.map(
+            lambda chunk: beam_marginals(ScoredChunk(scores, data.offsets, *chunk), chain, nodes),
+            data.chunks,
+        )
+        return nodes
+    workers.map(
+        lambda chunk: node_marginals_kernel(
+            ScoredChunk(scores, data.offsets, *chunk), chain, EVERYTHING_ALLOWED, nodes, log_z
+        ),
+        data.chunks,
+    )
+    return nodes

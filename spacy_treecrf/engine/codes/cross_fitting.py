@@ -1,0 +1,54 @@
+"""Predictions of bits for the training data by models that have not learned from it.
+
+Later bits and the chain over labels learn from them. The finished bits cannot make them again, so
+that a training which stops before its last bit keeps them for when it goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.storage.state_reader import StateReader
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class CrossFitted:
+    """P(bit = 1) of the bits that are learned, and the data that it belongs to."""
+
+    digest: npt.NDArray[np.uint8]  # shape: (DIGEST_BYTES,)
+    probabilities: npt.NDArray[np.float32]  # shape: (n_rows, n_bits)
+
+    @classmethod
+    def of(cls, data: Sequences, probabilities: npt.NDArray[np.float32]) -> CrossFitted:
+        return cls(_digest(data), np.ascontiguousarray(probabilities))
+
+    def belongs_to(self, data: Sequences) -> bool:
+        return np.array_equal(self.digest, _digest(data))
+
+    def to_state(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_state(cls, reader: StateReader, n_bits: int) -> CrossFitted:
+        return cls(
+            reader.array("digest", np.uint8, (DIGEST_BYTES,)),
+            reader.array("probabilities", np.float32, (None, n_bits), low=0.0, high=1.0),
+        )
+
+
+def _digest(data: Sequences) -> npt.NDArray[np.uint8]:
+    """A digest of everything that the data hold."""
+    found = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for field in fields(data):
+        array = np.ascontiguousarray(getattr(data, field.name))
+        found.update(f"{array.dtype.str}{array.shape}".encode())
+        found.update(array.tobytes())
+    return np.frombuffer(found.digest(), np.uint8)

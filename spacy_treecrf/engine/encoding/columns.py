@@ -1,0 +1,487 @@
+"""Features by id and numeric columns by bin: learned from feature dicts, then used to encode them.
+
+A feature lives in one place: in the slot (column of `feature_ids`) of its key if the training data
+show it only as the string value of that key, otherwise in the shared slots behind the keys' slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.encoding.binning import MAX_BINS
+from spacy_treecrf.engine.encoding.feature_dicts import (
+    Events,
+    Ids,
+    known_ids,
+    narrow_ranges,
+    new_ids,
+    scan,
+)
+from spacy_treecrf.engine.encoding.missing_methods import (
+    ABSENT_METHOD,
+    IMPUTATION,
+    IN_TREES,
+    INDICATOR,
+    METHODS,
+    MISSING_VALUE,
+    ColumnMap,
+)
+from spacy_treecrf.engine.encoding.tallying import (
+    SHARED,
+    bins,
+    by_column,
+    describe,
+    distinct,
+    drop_hollow,
+    homes,
+    known_rows,
+    missing_values,
+    most_common,
+    tally,
+)
+from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
+from spacy_treecrf.storage.state_reader import StateReader, describe_value
+
+PAST_ALL_SLOTS = 2**31 - 1
+# Rows are kept as a table, as wide as the widest row. It may take this, or so many times what the
+# rows hold.
+MAX_TABLE_BYTES = 2**30
+HOLLOW = 64
+BLOCK_BYTES = 2**28  # of the table of rows that are encoded at once for prediction
+MAX_BIN_VALUE = 1e6  # standardised values of n rows are within sqrt(n)
+
+EncodedSequences = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What training learned of the columns: features by id, and the bins of numeric columns."""
+
+    feature_names: list[str]
+    counts: npt.NDArray[np.int64]  # shape: (n_features,), training rows, falling
+    column_of: npt.NDArray[np.int32]  # shape: (n_features,), logical column
+    slot_range: npt.NDArray[np.int32]  # shape: (n_features, 2), slots [first, past_last)
+    slot_keys: list[str]  # string key of each slot before the shared ones
+    n_shared_slots: int  # most shared features in one training row
+    column_names: list[str]
+    numeric_names: list[str]
+    bin_edges: list[npt.NDArray[np.float64]]  # bin = 1 + searchsorted(edges, value, side="left")
+    bin_values: npt.NDArray[np.float64]  # shape: (n_numeric, 256), mean of the bin, standardised
+    missing: str = ABSENT_METHOD  # how missing values are encoded, one of METHODS
+    # For "imputation": features that stand for missing values, rising, and a bin for each column.
+    imputed: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    imputed_bins: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def encode(self, X: Iterable[Iterable[Any]], name: str = "X") -> EncodedSequences:
+        """Offsets, feature ids and numeric bins of X; what training did not see is absent.
+
+        `feature_ids` is wider than in training where a row has more shared features than any had.
+        Of two features for one slot of a row, which no training row has, the last one is kept.
+        Errors call X by the name.
+        """
+        return self._place(scan(X, self._ids, name), self.n_shared_slots, name)
+
+    def encode_blocks(
+        self, X: Iterable[Iterable[Any]], name: str = "X"
+    ) -> Iterator[EncodedSequences]:
+        """What `encode` returns, block by block: a wide row widens only the rows of its block."""
+        events = scan(X, self._ids, name)
+        for first, last in narrow_ranges(events, len(self.slot_keys), BLOCK_BYTES // 4):
+            part = events.part(first, last)
+            widest = int(np.diff(part.ends).max(initial=0))
+            yield self._place(part, min(self.n_shared_slots, widest), name, first)
+
+    def to_state(self) -> dict[str, Any]:
+        """The columns as strings, ints, lists and arrays only."""
+        state = {field.name: getattr(self, field.name) for field in dataclass_fields(self)}
+        lengths = [len(edges) for edges in self.bin_edges]
+        state["bin_edges"] = np.concatenate([np.empty(0), *self.bin_edges])
+        state["bin_edge_offsets"] = np.cumsum([0, *lengths], dtype=np.int64)
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Columns:
+        """Columns from what `to_state` returned; every field is checked."""
+        return _checked(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # without the lookup tables: they are derived, and hold functions that cannot be pickled
+        return {field.name: getattr(self, field.name) for field in dataclass_fields(self)}
+
+    @cached
+    def _ids(self) -> Ids:
+        return known_ids(
+            self.feature_names,
+            self.slot_range[:, 0].tolist(),
+            self.slot_keys,
+            self.numeric_names,
+            self.column_names,
+            self.missing == INDICATOR,
+        )
+
+    @cached
+    def map(self) -> ColumnMap:
+        """Which column each feature and each slot belongs to."""
+        columns = {name: c for c, name in enumerate(self.column_names)}
+        slots = np.array([columns.get(key, -1) for key in self.slot_keys], np.int32)
+        return ColumnMap(self.column_of, slots, len(self.column_names))
+
+    @cached
+    def missing_ids(self) -> npt.NDArray[np.int32]:
+        """What a missing cell holds in each slot of a key. shape: (n_keys,)"""
+        if self.missing not in (IMPUTATION, INDICATOR):
+            return np.full(len(self.slot_keys), MISSING, np.int32)
+        feature_ids = np.full(len(self.slot_keys), ABSENT, np.int32)
+        stand_ins = self.imputed
+        if self.missing == INDICATOR:
+            names = {f"{key}={MISSING_VALUE}" for key in self.slot_keys}
+            found = [f for f, name in enumerate(self.feature_names) if name in names]
+            stand_ins = np.array(found, np.int32)
+        slots = self.slot_range[stand_ins, 0]
+        own = slots < len(feature_ids)
+        feature_ids[slots[own]] = stand_ins[own]
+        return feature_ids
+
+    def impute_bins(self, numeric: npt.NDArray[np.uint8]) -> None:
+        """Put the median in place of missing numbers, if that is the treatment."""
+        if self.missing == IMPUTATION:
+            numeric[:] = np.where(numeric == MISSING_BIN, self.imputed_bins, numeric)
+
+    def _place_missing(
+        self,
+        rows: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        feature_ids: npt.NDArray[np.int32],
+    ) -> list[tuple[npt.NDArray[np.int64], int]]:
+        """Fill the own slots of missing columns; returns rows and what goes to their shared slots.
+
+        Events whose column is out of range mean something else, and are skipped.
+        """
+        missing = (columns >= 0) & (columns < len(self.column_names))
+        if not missing.any():
+            return []
+        rows, columns = rows[missing], columns[missing]
+        slots = self._slot_of_column[columns]
+        own = slots >= 0
+        feature_ids[rows[own], slots[own]] = self.missing_ids[slots[own]]
+        return [
+            (rows[columns == column], stand_in)
+            for column in np.unique(columns).tolist()
+            for stand_in in self._shared_stand_ins(column)
+        ]
+
+    @cached
+    def _slot_of_column(self) -> npt.NDArray[np.int64]:
+        """The slot of each column's key, -1 if it has none. shape: (n_columns,)"""
+        slot_of = np.full(len(self.column_names) + 1, -1)  # the last one for keys without a column
+        slot_of[self.map.slot_column] = np.arange(len(self.slot_keys))
+        return slot_of[:-1]
+
+    def _shared_stand_ins(self, column: int) -> list[int]:
+        """Ids for the shared slots of a row where this column is missing.
+
+        The id n_features + column is the mark of a missing column.
+        """
+        if self.missing in IN_TREES and column not in self.map.slot_column:
+            return [len(self.feature_names) + column]
+        own = self.slot_range[self.imputed, 0] < len(self.slot_keys)
+        here = self.column_of[self.imputed] == column
+        return [int(feature) for feature in self.imputed[here & ~own]]
+
+    def _place(
+        self, events: Events, n_shared_slots: int, name: str, first_sequence: int = 0
+    ) -> EncodedSequences:
+        """Offsets, feature ids and numeric bins from events whose ids are those of `_ids`.
+
+        n_shared_slots: how many rows have at least. Errors call what was read by the name, and
+        number its sequences from the first one.
+        """
+        n_features, n_numeric = len(self.feature_names), len(self.numeric_names)
+        n_keys, n_columns = len(self.slot_keys), len(self.column_names)
+        first_missing = n_features + n_numeric
+        n_slots = n_keys + n_shared_slots
+        self._refuse_hollow(events, n_slots, name, first_sequence)
+        feature_ids = np.full((events.n_rows, n_slots), ABSENT, dtype=np.int32)
+        numeric = np.full((events.n_rows, n_numeric), MISSING_BIN, dtype=np.uint8)
+        for rows, ids, values in events.blocks():
+            also = self._place_missing(rows, ids - first_missing, feature_ids)
+
+            number = (ids >= n_features) & (ids < first_missing)
+            for d, at, amounts in by_column(rows[number], ids[number] - n_features, values[number]):
+                found = 1 + np.searchsorted(self.bin_edges[d], amounts, side="left")
+                numeric[at, d] = np.where(np.isnan(amounts), MISSING_BIN, found)
+
+            feature = ids < n_features
+            rows, ids = rows[feature], ids[feature]
+            slots = self.slot_range[ids, 0]
+            own = slots < n_keys
+            feature_ids[rows[own], slots[own]] = ids[own]
+            rows, ids = rows[~own], ids[~own]
+            if also:
+                rows = np.concatenate([rows, *(where for where, _ in also)])
+                stand_ins = [np.full(len(where), stand_in) for where, stand_in in also]
+                ids = np.concatenate([ids, *stand_ins])
+            at, shared = distinct(rows, ids, n_features + n_columns)
+            if len(at):
+                place = np.arange(len(at))
+                new_row = np.append(True, at[1:] != at[:-1])
+                slot = n_keys + place - np.maximum.accumulate(np.where(new_row, place, 0))
+                lacking = int(slot.max()) + 1 - feature_ids.shape[1]
+                if lacking > 0:
+                    self._refuse_hollow(events, int(slot.max()) + 1, name, first_sequence)
+                    feature_ids = np.pad(
+                        feature_ids, ((0, 0), (0, lacking)), constant_values=ABSENT
+                    )
+                mark = shared >= n_features
+                feature_ids[at, slot] = np.where(mark, _marks_of(shared - n_features), shared)
+        self.impute_bins(numeric)
+        return events.offsets, feature_ids, numeric
+
+    def _refuse_hollow(self, events: Events, n_slots: int, name: str, first_sequence: int) -> None:
+        """Refuse rows whose table would be huge and nearly empty, before it is made.
+
+        All rows are as wide as the widest, so that one row can make many others large.
+        """
+        n_bytes = 4 * n_slots + len(self.numeric_names)
+        if self.missing in IN_TREES:  # a table of cells that are missing
+            n_bytes += len(self.column_names) + len(self.numeric_names)
+        n_bytes *= events.n_rows
+        most = max(MAX_TABLE_BYTES, HOLLOW * 4 * len(events.ids))
+        if n_bytes <= most:
+            return
+        row = int(np.diff(events.ends).argmax())
+        s = int(np.searchsorted(events.offsets, row, side="right")) - 1
+        t = row - int(events.offsets[s])
+        raise ValueError(
+            f"treecrf: {name} would take a table of {events.n_rows} rows and {n_slots} columns, "
+            f"{n_bytes / 2**30:.1f} GB that are nearly empty, beyond the limit of "
+            f"{most / 2**30:.1f} GB; {name}[{first_sequence + s}][{t}] has the most features, "
+            f"{int(events.ends[row + 1] - events.ends[row])}: give such rows fewer, or raise "
+            "min_count, which drops rare features"
+        )
+
+
+def fit_columns(
+    X: Iterable[Iterable[Any]],
+    *,
+    min_count: int = 1,
+    max_bins: int = MAX_BINS,
+    missing: str = ABSENT_METHOD,
+) -> tuple[Columns, npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Learn the columns of X and encode it; features of fewer than `min_count` rows are dropped."""
+    if min_count < 1:
+        raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
+    if not 2 <= max_bins <= MAX_BINS:
+        raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
+    next_id = count().__next__
+    seen = new_ids(next_id, indicator=missing == INDICATOR)
+    events = scan(X, seen, "X")
+    _refuse_empty_sequences(events.offsets)
+    n_seen = next_id()
+    found = _tally_indicators(seen, events, n_seen, missing)
+    kept = np.argsort(-found.counts, kind="stable")
+    kept = kept[: np.count_nonzero(found.counts >= min_count)]
+    new_id = np.full(n_seen, ABSENT, dtype=np.int64)
+    new_id[kept] = np.arange(len(kept))
+    bin_edges, bin_values, medians = bins(events, found.numeric, max_bins, n_seen)
+    columns = replace(
+        _name_columns(seen, found, kept, new_id),
+        bin_edges=bin_edges,
+        bin_values=bin_values,
+        missing=missing,
+    )
+    if missing == IMPUTATION:
+        imputed = _stand_ins(columns, seen, events, found)
+        columns = replace(columns, imputed=imputed, imputed_bins=medians)
+    events.rename(_ids_of_columns(columns, seen, found, new_id))
+    offsets, feature_ids, numeric_bins = columns._place(events, 0, "X")
+    n_shared_slots = feature_ids.shape[1] - len(columns.slot_keys)
+    return replace(columns, n_shared_slots=n_shared_slots), offsets, feature_ids, numeric_bins
+
+
+@dataclass(frozen=True)
+class _Indicators:
+    """What training data say about the ids seen in them, in their order of appearance."""
+
+    numeric: npt.NDArray[np.int32]  # ids that are numeric columns
+    first_seen: npt.NDArray[np.int64]  # shape: (n_seen,), the first id of the same name
+    home: npt.NDArray[np.int64]  # shape: (n_seen,), slot, SHARED, or -1 for no indicator
+    counts: npt.NDArray[np.int64]  # shape: (n_seen,), rows that hold the id
+
+
+def _refuse_empty_sequences(offsets: npt.NDArray[np.int64]) -> None:
+    if len(offsets) == 1:
+        raise ValueError("treecrf: X holds no sequences; training needs at least one")
+    if len(empty := np.flatnonzero(np.diff(offsets) == 0)):
+        raise ValueError(
+            f"treecrf: X[{empty[0]}] is an empty sequence; remove it (and its labels) for training"
+        )
+
+
+def _tally_indicators(seen: Ids, events: Events, n_seen: int, missing: str) -> _Indicators:
+    """Find the numeric columns, and count the rows of all else that was seen, by its name."""
+    # a key is numeric as soon as one of its values is not 1; ids rise by first appearance
+    numeric = np.unique(~events.ids[events.ids < 0])
+    hollow = drop_hollow(seen, events)
+    numeric = numeric[~np.isin(numeric, hollow)]
+    first_seen, home = homes(seen, numeric, n_seen)
+    home[hollow] = -1
+    if missing == INDICATOR:  # the lowest bin of a numeric column is that of missing numbers
+        home[missing_values(seen, numeric)] = -1
+    counts, displaced = tally(events, first_seen, home, len(seen.strings))
+    if len(displaced):  # two values of one key in a row, by way of nested dicts
+        home[displaced] = SHARED
+        counts, _ = tally(events, first_seen, home, len(seen.strings))
+    return _Indicators(numeric, first_seen, home, counts)
+
+
+def _name_columns(
+    seen: Ids, found: _Indicators, kept: npt.NDArray[np.int64], new_id: npt.NDArray[np.int64]
+) -> Columns:
+    """Columns of the kept features, still without bins and shared slots.
+
+    kept: what was seen, by feature; new_id: the feature of what was seen, or ABSENT.
+    """
+    used_slots, slot_of = np.unique(found.home[kept], return_inverse=True)  # SHARED sorts last
+    n_keys = int(np.count_nonzero(used_slots != SHARED))
+    past_slots = np.where(slot_of < n_keys, slot_of + 1, PAST_ALL_SLOTS)
+    keys = list(seen.strings)
+    feature_names, column_of, column_names = describe(seen, found.numeric, new_id)
+    number_names = {number: key for key, number in seen.numbers.items()}
+    return Columns(
+        feature_names=feature_names,
+        counts=found.counts[kept],
+        column_of=column_of,
+        slot_range=np.stack([slot_of, past_slots], axis=1).astype(np.int32),
+        slot_keys=[keys[slot] for slot in used_slots[:n_keys].tolist()],
+        n_shared_slots=0,
+        column_names=column_names,
+        numeric_names=[number_names[number] for number in found.numeric.tolist()],
+        bin_edges=[],
+        bin_values=np.empty((0, MAX_BINS + 1)),
+    )
+
+
+def _stand_ins(
+    columns: Columns, seen: Ids, events: Events, found: _Indicators
+) -> npt.NDArray[np.int32]:
+    """Features that stand for missing values, rising."""
+    known = known_rows(events, seen, columns.column_names)[columns.column_of]
+    own = (found.home >= 0) & (found.home != SHARED)
+    with_value = np.bincount(found.home[own], found.counts[own], minlength=len(seen.strings))
+    slots = {key: slot for slot, key in enumerate(seen.strings)}
+    used = np.array([slots[key] for key in columns.slot_keys], np.int64)
+    valued = with_value.astype(np.int64)[used]
+    slots_of = columns.slot_range[:, 0].astype(np.int64)
+    return most_common(columns.counts, slots_of, known, valued)
+
+
+def _ids_of_columns(
+    columns: Columns, seen: Ids, found: _Indicators, new_id: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int32]:
+    """The ids of `Columns._ids` for those in order of appearance. shape: (n_seen,)"""
+    n_features, n_numeric = len(columns.feature_names), len(columns.numeric_names)
+    renamed = new_id[found.first_seen]
+    renamed[found.numeric] = n_features + np.arange(n_numeric)
+    for column, key in enumerate(columns.column_names):
+        if key in seen.missing:
+            renamed[seen.missing[key]] = n_features + n_numeric + column
+    renamed[renamed == ABSENT] = n_features + n_numeric + len(columns.column_names)
+    return renamed.astype(np.int32)
+
+
+def _checked(state: Any) -> Columns:
+    """Columns from a state that nobody vouches for."""
+    fields = StateReader(state, path="columns")
+    feature_names = fields.strings("feature_names", unique=True)
+    slot_keys = fields.strings("slot_keys", unique=True)
+    column_names = fields.strings("column_names", unique=True)
+    numeric_names = fields.strings("numeric_names", unique=True)
+    n_features, n_numeric = len(feature_names), len(numeric_names)
+
+    counts = fields.array("counts", np.int64, (n_features,), low=1)
+    if (counts[1:] > counts[:-1]).any():
+        fields.fail("counts", "falling values", "a rise")
+    column_of = fields.array("column_of", np.int32, (n_features,), 0, len(column_names) - 1)
+    slot_range, n_shared = _checked_slots(fields, feature_names, slot_keys)
+    missing = fields.string("missing", METHODS)
+    n_marks = len(column_names) if missing in IN_TREES else 0
+    most_shared = n_shared + n_marks
+    n_shared_slots = fields.integer("n_shared_slots", min(n_shared, 1), most_shared)
+    n_imputed = None if missing == IMPUTATION else 0
+    imputed = fields.array("imputed", np.int32, (n_imputed,), 0, max(0, n_features - 1))
+    if len(imputed) > n_features or (imputed[1:] <= imputed[:-1]).any():
+        fields.fail("imputed", "rising features", "others")
+    bin_edges, bin_values = _checked_bins(fields, n_numeric)
+    n_medians = n_numeric if missing == IMPUTATION else 0
+    imputed_bins = fields.array("imputed_bins", np.uint8, (n_medians,))
+    fields.done()
+    return Columns(
+        feature_names=feature_names,
+        counts=counts,
+        column_of=column_of,
+        slot_range=slot_range,
+        slot_keys=slot_keys,
+        n_shared_slots=n_shared_slots,
+        column_names=column_names,
+        numeric_names=numeric_names,
+        bin_edges=bin_edges,
+        bin_values=bin_values,
+        missing=missing,
+        imputed=imputed,
+        imputed_bins=imputed_bins,
+    )
+
+
+def _marks_of(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The feature ids, in shared slots, of missing columns that have no slot of their own."""
+    return MISSING - 1 - columns
+
+
+def _checked_slots(
+    fields: StateReader, feature_names: list[str], slot_keys: list[str]
+) -> tuple[npt.NDArray[np.int32], int]:
+    """Slots of each feature, and how many features are in the shared ones."""
+    n_keys = len(slot_keys)
+    shape = (len(feature_names), 2)
+    slot_range = fields.array("slot_range", np.int32, shape, 0, PAST_ALL_SLOTS)
+    n_shared = 0
+    for name, (first, past) in zip(feature_names, slot_range.tolist(), strict=True):
+        if (first, past) == (n_keys, PAST_ALL_SLOTS):
+            n_shared += 1
+        elif first >= n_keys or past != first + 1 or not name.startswith(slot_keys[first] + "="):
+            expected = f"the slot of a key of {name!r} or the shared slots"
+            fields.fail("slot_range", expected, f"[{first}, {past}]")
+    used = np.bincount(np.minimum(slot_range[:, 0], n_keys), minlength=n_keys)[:n_keys]
+    if not used.all():
+        unused = slot_keys[int(used.argmin())]
+        fields.fail("slot_keys", "keys of features", f"{describe_value(unused)}, which has none")
+    return slot_range, n_shared
+
+
+def _checked_bins(
+    fields: StateReader, n_numeric: int
+) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
+    """Edges and values of the bins of numeric columns."""
+    edges = fields.array("bin_edges", np.float64, (None,))
+    starts = fields.array("bin_edge_offsets", np.int64, (n_numeric + 1,), 0, len(edges))
+    sizes = np.diff(starts)
+    if starts[0] != 0 or starts[-1] != len(edges) or ((sizes < 0) | (sizes >= MAX_BINS)).any():
+        expected = f"steps of 0 to {MAX_BINS - 1} from 0 to {len(edges)}"
+        fields.fail("bin_edge_offsets", expected, "others")
+    bin_edges = np.split(edges, starts[1:-1]) if n_numeric else []
+    if any((cuts[1:] <= cuts[:-1]).any() for cuts in bin_edges):
+        fields.fail("bin_edges", "rising values in each column", "others")
+    shape = (n_numeric, MAX_BINS + 1)
+    bin_values = fields.array("bin_values", np.float64, shape, -MAX_BIN_VALUE, MAX_BIN_VALUE)
+    if bin_values[:, MISSING_BIN].any():
+        fields.fail("bin_values", "0 for the missing bin", "another value")
+    return bin_edges, bin_values

@@ -1,0 +1,77 @@
+"""Compiled kernels on disk: read from wherever they are, written where it is possible."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache, NullCache
+
+from spacy_treecrf.engine.cached import cached
+
+
+class KernelCache(NullCache):  # type: ignore[misc]
+    """What was compiled of one function, in the places where numba keeps such files.
+
+    The places are the folder that NUMBA_CACHE_DIR names, the `__pycache__` beside the module, and
+    the user's cache folder. numba takes the first that is writable, and fails where none is. This
+    cache reads from all of them, because a package may have been compiled where it was built and
+    be read-only where it runs, and writes to the first that takes it, if any does.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @property
+    def cache_path(self) -> str | None:
+        return self._places[0].cache_path if self._places else None
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """What was compiled for a signature, or None: then numba compiles it."""
+        for place in self._places:
+            try:
+                compiled = place.load_overload(signature, target_context)
+            except Exception:  # of the disk, or whatever pickle makes of a damaged file
+                continue
+            if compiled is not None:
+                return compiled
+        return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        for place in self._places:
+            try:
+                os.makedirs(place.cache_path, exist_ok=True)
+                place.save_overload(signature, compiled)
+            except Exception:  # of the disk, or of a damaged index, which is read before
+                continue
+            return
+
+    @cached
+    def _places(self) -> list[Any]:
+        places = []
+        for place in _PLACES:
+            try:
+                places.append(place(self._function))
+            except (RuntimeError, OSError):  # not a place for this function
+                continue
+        return places
+
+
+def _place(locator: Any) -> type:
+    """The cache of numba in the place that a locator finds, writable or not."""
+
+    class Locator(locator):  # type: ignore[misc]
+        def ensure_cache_path(self) -> None:
+            """Numba writes a file here, to see whether it can."""
+
+    class Implementation(CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (Locator,)
+
+    class Place(FunctionCache):  # type: ignore[misc]
+        _impl_class = Implementation
+
+    return Place
+
+
+_PLACES = [_place(locator) for locator in CacheImpl._locator_classes]

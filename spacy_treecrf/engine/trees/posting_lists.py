@@ -1,0 +1,304 @@
+"""Scores of rows under many trees, by posting lists (QuickScorer's argument).
+
+"Test is false" is always the left child, so a row that no test of a tree holds for falls into
+its leftmost leaf. Only the tests that *hold* matter: each clears the leaves of its left subtree
+from the tree's bit mask, and the lowest bit that remains is the row's leaf. A feature that many
+trees test has its masks for all trees in one row, which are applied as vectors.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.fixed_grid import GRID
+from spacy_treecrf.engine.intrinsics import lowest_bit
+from spacy_treecrf.engine.kernel import kernel, step
+from spacy_treecrf.engine.trees.contexts import Contexts
+from spacy_treecrf.engine.trees.forest import Forest, TreeNodes
+from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
+
+# Trees that fit: one bit for each leaf, and values whose grid steps fit into 32 bits.
+MAX_MASK_LEAVES = 64
+MAX_MASK_VALUE = 2.0**14
+ALL_LEAVES = np.uint64(0xFFFFFFFFFFFFFFFF)
+# A feature tested in more than one of so many trees is applied to all trees at once.
+DENSE_SHARE = 8
+
+
+class ScoredRows(NamedTuple):
+    """The columns of rows that are scored, and how many previous labels their contexts hold."""
+
+    feature_ids: npt.NDArray[np.int32]  # shape: (n_rows, n_slots)
+    numeric: npt.NDArray[np.uint8]  # shape: (n_rows, n_numeric)
+    lags: npt.NDArray[np.uint8]  # shape: (n_rows,)
+
+
+class Postings(NamedTuple):
+    """Trees of at most 64 leaves, indexed by the tests in them.
+
+    Trees are sorted: first those that test no previous label, by class, then the others.
+    """
+
+    tree_class: npt.NDArray[np.int32]  # shape: (n_trees,)
+    leaf_first: npt.NDArray[np.uint64]  # shape: (n_trees + 1,)
+    leaf_units: npt.NDArray[np.int32]  # values of all leaves, left to right, in steps of the grid
+    class_first: npt.NDArray[np.int64]  # shape: (n_labels + 1,), of the trees without contexts
+    dense_of: npt.NDArray[np.int32]  # shape: (n_features,), row of `dense`, or -1
+    dense: npt.NDArray[np.uint64]  # shape: (n_dense, n_trees)
+    feature_first: npt.NDArray[np.int32]  # shape: (n_features + 1,), of the other features
+    feature_tree: npt.NDArray[np.uint32]
+    feature_mask: npt.NDArray[np.uint64]
+    numeric_first: npt.NDArray[np.int32]  # shape: (n_numeric + 1,)
+    numeric_threshold: npt.NDArray[np.int32]  # rising within a column
+    numeric_tree: npt.NDArray[np.uint32]
+    numeric_mask: npt.NDArray[np.uint64]
+    context_mask: npt.NDArray[np.uint64]  # shape: (n_trees with contexts, n_contexts)
+
+
+@kernel
+def _number_leaves(
+    nodes: TreeNodes,
+    leaf_first: npt.NDArray[np.int64],
+    leaf_value: npt.NDArray[np.float32],
+    mask: npt.NDArray[np.uint64],
+) -> None:
+    """Write the values of each tree's leaves from left to right, and the mask of each node.
+
+    mask[node] clears the leaves of its left subtree.
+    """
+    one = np.uint64(1)
+    kind, left, right = nodes.kind, nodes.left, nodes.right
+    for tree in range(len(nodes.tree_class)):
+        first = nodes.tree_first[tree]
+        n_nodes = nodes.tree_first[tree + 1] - first
+        n_leaves_below = np.zeros(n_nodes, np.int64)
+        for node in range(n_nodes - 1, -1, -1):  # children follow their parents
+            if kind[first + node] == LEAF:
+                n_leaves_below[node] = 1
+            else:
+                n_leaves_below[node] = (
+                    n_leaves_below[left[first + node]] + n_leaves_below[right[first + node]]
+                )
+        leaf = np.zeros(n_nodes, np.int64)  # the leftmost leaf below each node
+        for node in range(n_nodes):
+            here = first + node
+            if kind[here] == LEAF:
+                leaf_value[leaf_first[tree] + leaf[node]] = nodes.value[here]
+            else:
+                n_left = n_leaves_below[left[here]]
+                leaf[left[here]] = leaf[node]
+                leaf[right[here]] = leaf[node] + n_left
+                if n_leaves_below[0] <= MAX_MASK_LEAVES:
+                    block = ALL_LEAVES if n_left >= 64 else (one << np.uint64(n_left)) - one
+                    mask[here] = ~(block << np.uint64(leaf[node]))
+
+
+def posting_order(forest: Forest) -> npt.NDArray[np.int64]:
+    """Return the order of trees in postings: those without tests of labels first, each by class."""
+    sizes = np.diff(forest.tree_first)
+    tests_context = np.zeros(forest.n_trees, bool)
+    tests_context[np.repeat(np.arange(forest.n_trees), sizes)[forest.kind == CONTEXT]] = True
+    return np.lexsort((forest.tree_class, tests_context))
+
+
+def _dense_masks(
+    forest: Forest,
+    tests: npt.NDArray[np.int64],
+    tree_of: npt.NDArray[np.int32],
+    mask: npt.NDArray[np.uint64],
+    n_features: int,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64]]:
+    """Return the `dense_of` and `dense` of postings. tests: the nodes that test a feature."""
+    feature = forest.feature
+    often = np.bincount(feature[tests], minlength=n_features) * DENSE_SHARE > forest.n_trees
+    dense_of = np.where(often, np.cumsum(often) - 1, -1).astype(np.int32)
+    dense = np.full((int(often.sum()), forest.n_trees), ALL_LEAVES, np.uint64)
+    for node in tests[often[feature[tests]]]:
+        dense[dense_of[feature[node]], tree_of[node]] &= mask[node]
+    return dense_of, dense
+
+
+def build_postings(
+    forest: Forest,
+    n_labels: int,
+    n_features: int,
+    n_numeric: int,
+    context_labels: npt.NDArray[np.int32],
+) -> Postings:
+    """Index the trees of a forest."""
+    forest = forest.reordered(posting_order(forest))
+    kind, feature, threshold = forest.kind, forest.feature, forest.threshold
+    sizes = np.diff(forest.tree_first)
+    n_trees = forest.n_trees
+    leaf_first = np.concatenate([[0], np.cumsum((sizes + 1) // 2)]).astype(np.int64)
+    leaf_value = np.zeros(int(leaf_first[-1]), np.float32)
+    mask = np.zeros(len(kind), np.uint64)
+    _number_leaves(forest.nodes, leaf_first, leaf_value, mask)
+    tree_of = np.repeat(np.arange(n_trees, dtype=np.int32), sizes)
+
+    tests = np.flatnonzero(kind == CATEGORICAL)
+    tests = tests[np.argsort(feature[tests], kind="stable")]
+    dense_of, dense = _dense_masks(forest, tests, tree_of, mask, n_features)
+    tests = tests[dense_of[feature[tests]] < 0]
+    bins = np.flatnonzero(kind == NUMERIC)
+    bins = bins[np.lexsort((threshold[bins], feature[bins]))]
+    n_plain = n_trees - len(np.unique(tree_of[kind == CONTEXT]))
+    context_mask = np.full((n_trees - n_plain, len(context_labels)), ALL_LEAVES, np.uint64)
+    for node in np.flatnonzero(kind == CONTEXT):
+        holds = context_labels[:, feature[node]] == threshold[node]
+        context_mask[tree_of[node] - n_plain, holds] &= mask[node]
+    return Postings(
+        tree_class=forest.tree_class,
+        leaf_first=leaf_first.astype(np.uint64),
+        # Whole numbers, because integer sums need not wait for each other as float sums do.
+        leaf_units=np.rint(leaf_value * np.float64(GRID)).astype(np.int32),
+        class_first=np.searchsorted(forest.tree_class[:n_plain], np.arange(n_labels + 1)),
+        dense_of=dense_of,
+        dense=dense,
+        feature_first=np.searchsorted(feature[tests], np.arange(n_features + 1)).astype(np.int32),
+        feature_tree=tree_of[tests].astype(np.uint32),
+        feature_mask=mask[tests],
+        numeric_first=np.searchsorted(feature[bins], np.arange(n_numeric + 1)).astype(np.int32),
+        numeric_threshold=threshold[bins],
+        numeric_tree=tree_of[bins].astype(np.uint32),
+        numeric_mask=mask[bins],
+        context_mask=context_mask,
+    )
+
+
+@step
+def apply_features(
+    feature_ids: npt.NDArray[np.int32], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
+) -> None:
+    """Clear from each tree's mask the leaves that the row's features rule out."""
+    n_features = len(postings.dense_of)
+    waiting = -1  # dense features are applied two at a time, which halves the passes over masks
+    for slot in range(feature_ids.shape[1]):
+        feature = feature_ids[row, slot]
+        if 0 <= feature < n_features:
+            dense = postings.dense_of[feature]
+            if dense >= 0 and waiting >= 0:
+                for tree in range(len(masks)):
+                    masks[tree] &= postings.dense[dense, tree] & postings.dense[waiting, tree]
+                waiting = -1
+            elif dense >= 0:
+                waiting = dense
+            else:
+                for p in range(
+                    postings.feature_first[feature], postings.feature_first[feature + 1]
+                ):
+                    masks[postings.feature_tree[p]] &= postings.feature_mask[p]
+    if waiting >= 0:
+        for tree in range(len(masks)):
+            masks[tree] &= postings.dense[waiting, tree]
+
+
+@step
+def apply_bins(
+    numeric: npt.NDArray[np.uint8], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
+) -> None:
+    """Clear from each tree's mask the leaves that the row's bins rule out."""
+    for column in range(numeric.shape[1]):
+        bin_ = numeric[row, column]
+        for p in range(postings.numeric_first[column], postings.numeric_first[column + 1]):
+            if postings.numeric_threshold[p] >= bin_:
+                break
+            masks[postings.numeric_tree[p]] &= postings.numeric_mask[p]
+
+
+@step
+def _same_bins(numeric: npt.NDArray[np.uint8], row: int, other: int) -> bool:
+    """Return whether two rows agree in all numeric columns."""
+    same = True
+    for column in range(numeric.shape[1]):
+        same &= numeric[row, column] == numeric[other, column]
+    return same
+
+
+@kernel
+def add_tree_scores(
+    data: ScoredRows,
+    rows: npt.NDArray[np.int64],
+    context_first: npt.NDArray[np.int64],
+    n_labels: int,
+    postings: Postings,
+    scores: npt.NDArray[np.float32],
+) -> None:
+    """Add the trees' values of these rows to scores (n_rows, n_contexts, n_labels).
+
+    Rows of the same bins that follow each other share the work for them: most numeric columns
+    describe the word, and words repeat.
+    """
+    n_trees = len(postings.tree_class)
+    n_plain = postings.class_first[n_labels]
+    masks = np.empty(n_trees, np.uint64)
+    bin_masks = np.empty(n_trees, np.uint64)
+    bin_masks[:] = ALL_LEAVES
+    for i in range(len(rows)):
+        row = rows[i]
+        if data.numeric.shape[1] and (i == 0 or not _same_bins(data.numeric, row, rows[i - 1])):
+            bin_masks[:] = ALL_LEAVES
+            apply_bins(data.numeric, row, postings, bin_masks)
+        for tree in range(n_trees):  # a slice would take seconds to compile
+            masks[tree] = bin_masks[tree]
+        apply_features(data.feature_ids, row, postings, masks)
+        lag = np.int64(data.lags[row])
+        n_valid = n_labels**lag
+        for k in range(n_labels):
+            units = np.int64(0)
+            for tree in range(postings.class_first[k], postings.class_first[k + 1]):
+                units += postings.leaf_units[postings.leaf_first[tree] + lowest_bit(masks[tree])]
+            value = np.float32(units / GRID)
+            for c in range(n_valid):
+                scores[row, c, k] += value
+        for tree in range(n_plain, n_trees):
+            for c in range(n_valid):
+                context = context_first[lag] + c
+                leaf = lowest_bit(masks[tree] & postings.context_mask[tree - n_plain, context])
+                units = np.int64(postings.leaf_units[postings.leaf_first[tree] + leaf])
+                scores[row, c, postings.tree_class[tree]] += np.float32(units / GRID)
+
+
+@step
+def note_features(
+    feature_ids: npt.NDArray[np.int32], row: int, last_row_with: npt.NDArray[np.int64]
+) -> None:
+    """Make this row the last one that has its features. last_row_with: (n_features,)"""
+    for slot in range(feature_ids.shape[1]):
+        if 0 <= feature_ids[row, slot] < len(last_row_with):
+            last_row_with[feature_ids[row, slot]] = row
+
+
+@kernel
+def add_tree_scores_by_traversal(
+    data: ScoredRows,
+    first_row: int,
+    last_row: int,
+    contexts: Contexts,
+    n_features: int,
+    nodes: TreeNodes,
+    scores: npt.NDArray[np.float32],
+) -> None:
+    """Add the same sums as `add_tree_scores`, node by node; for trees of more than 64 leaves."""
+    kind, feature, threshold = nodes.kind, nodes.feature, nodes.threshold
+    last_row_with = np.full(n_features, -1, np.int64)
+    for row in range(first_row, last_row):
+        note_features(data.feature_ids, row, last_row_with)
+        first = contexts.first[data.lags[row]]
+        for c in range(contexts.first[data.lags[row] + 1] - first):
+            for tree in range(len(nodes.tree_class)):
+                node = nodes.tree_first[tree]
+                while kind[node] != LEAF:
+                    test = feature[node]
+                    if kind[node] == CATEGORICAL:
+                        holds = last_row_with[test] == row
+                    elif kind[node] == NUMERIC:
+                        holds = data.numeric[row, test] > threshold[node]
+                    else:
+                        holds = contexts.labels[first + c, test] == threshold[node]
+                    child = nodes.right[node] if holds else nodes.left[node]
+                    node = nodes.tree_first[tree] + child
+                scores[row, c, nodes.tree_class[tree]] += nodes.value[node]

@@ -1,0 +1,73 @@
+"""The calibration error: how far stated probabilities are from how often they come true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+# Probabilities are sums of exponentials, which may end a little outside of 0 to 1.
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True)
+class CalibrationBins:
+    """Answers sorted into bins of equal width by their stated probability."""
+
+    edges: npt.NDArray[np.float64]  # shape: (n_bins + 1,), bin b is edges[b] < p <= edges[b + 1]
+    counts: npt.NDArray[np.int64]  # shape: (n_bins,)
+    confidence: npt.NDArray[np.float64]  # shape: (n_bins,), mean probability, nan if bin is empty
+    accuracy: npt.NDArray[np.float64]  # shape: (n_bins,), share of right answers, nan if empty
+
+    @property
+    def error(self) -> float | None:
+        """The expected calibration error (Guo et al. 2017, eq. 3); None without any answer."""
+        filled = self.counts > 0
+        if not filled.any():
+            return None
+        gaps = np.abs(self.accuracy[filled] - self.confidence[filled])
+        return float(np.average(gaps, weights=self.counts[filled]))
+
+
+def calibration_bins(
+    probabilities: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = 15
+) -> CalibrationBins:
+    """Sort answers into bins by the probability they were given.
+
+    probabilities: The probability of each answer, such as the marginal of each predicted label.
+    correct: Whether each answer was right.
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    right = np.asarray(correct)
+    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
+        raise ValueError(f"treecrf: n_bins is {n_bins!r}; use an integer of 1 or more")
+    if p.ndim != 1 or p.shape != right.shape:
+        raise ValueError(
+            f"treecrf: probabilities of shape {p.shape} and correct of shape {right.shape}; pass "
+            "one probability and one True or False for each answer"
+        )
+    if right.size and not np.isin(right, (0, 1)).all():
+        raise ValueError("treecrf: correct holds other values than True and False")
+    # `not all` instead of `any`, so that nan is refused as well.
+    if not np.all((p >= -_ROUNDING) & (p <= 1.0 + _ROUNDING)):
+        raise ValueError("treecrf: probabilities holds values outside of 0 to 1")
+    p = np.clip(p, 0.0, 1.0)
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    bins = np.searchsorted(edges[1:-1], p, side="left")
+    counts = np.bincount(bins, minlength=n_bins)
+    empty_is_nan = np.where(counts > 0, counts, np.nan)
+    return CalibrationBins(
+        edges=edges,
+        counts=counts.astype(np.int64),
+        confidence=np.bincount(bins, weights=p, minlength=n_bins) / empty_is_nan,
+        accuracy=np.bincount(bins, weights=right.astype(np.float64), minlength=n_bins)
+        / empty_is_nan,
+    )
+
+
+def expected_calibration_error(
+    probabilities: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = 15
+) -> float | None:
+    """The mean distance of probability and accuracy over equal bins; None without answers."""
+    return calibration_bins(probabilities, correct, n_bins=n_bins).error

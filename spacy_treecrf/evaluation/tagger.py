@@ -1,0 +1,55 @@
+"""The protocol of taggers: they read data in chunks and label them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from spacy_treecrf.columnar.files import Row
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.models.model import SequenceModel
+from spacy_treecrf.models.predictor import ScoredSequences
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+CHUNK_SEQUENCES = 256  # how many sequences taggers read and label at a time
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some sequences of a data set, as a tagger has read them."""
+
+    rows: list[list[Row]]  # for each sequence, the fields that `tag` writes before the label
+    gold: list[Label] | None  # the label of every position; None: the data are not annotated
+    data: Sequences
+    docs: list[Doc] | None = None  # only where a pipeline has read them
+
+
+class Tagger(Protocol):
+    """A trained model, and how it reads data."""
+
+    model: SequenceModel
+    threads: int
+    name: str
+
+    def read(
+        self, source: str, *, text: bool = False, gold: bool = False, encoding: str = "utf-8"
+    ) -> tuple[int, Iterator[Chunk]]:
+        """The number of chunks (about), and the chunks.
+
+        text: Whether the source is raw text with a document in each line.
+        gold: Whether data without annotation are refused.
+        """
+        ...
+
+    def apply(self, chunk: Chunk, workers: Workers) -> ScoredSequences:
+        """The chunk's sequences under the model."""
+        ...
+
+    def label(self, chunk: Chunk, scored: ScoredSequences) -> list[str]:
+        """The predicted label of each position. scored: what `apply` returned."""
+        ...

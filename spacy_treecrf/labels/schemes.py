@@ -1,0 +1,65 @@
+"""Spans in labels of any common scheme (IOB1, BIO, BIOES, BILUO), read as conlleval reads them.
+
+The rules are those of conlleval.pl (Tjong Kim Sang & Buchholz 2000): a span begins at B, S and
+wherever the type changes, and ends at E, S and before whatever does not go on with it. L and U of
+BILUO are E and S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from spacy_treecrf.labels.biluo import OUTSIDE, Label, TokenSpan
+
+_LETTERS = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
+# Labels without types, as for the noun phrases of a text; other letters may be anything.
+_UNTYPED = frozenset("BIESLU")
+
+
+def letter_and_type(label: Label) -> tuple[str, str]:
+    """The letter of a label, out of B, I, E, S, O, and its type; None counts as outside."""
+    if label is None:
+        return OUTSIDE, ""
+    letter, dash, name = label.partition("-")
+    if letter in _LETTERS and (name or not dash):
+        return _LETTERS[letter], name
+    return OUTSIDE, ""
+
+
+def are_span_labels(labels: Iterable[Label]) -> bool:
+    """Whether all of these labels belong to spans: O, and B-X, I-X, ... or B and I alone.
+
+    One label of another kind, e.g. a part of speech, says that these are no spans.
+    """
+    found = {label for label in labels if label not in (None, OUTSIDE)}
+    if not found:
+        return False
+    typed = [label is not None and "-" in label for label in found]
+    if any(typed):
+        return all(typed) and all(letter_and_type(label)[0] != OUTSIDE for label in found)
+    return "B" in found and found <= _UNTYPED
+
+
+def conll_spans(labels: Sequence[Label]) -> list[TokenSpan]:
+    """The spans of one label sequence of any scheme, in order."""
+    spans: list[TokenSpan] = []
+    start = 0
+    before, before_type = OUTSIDE, ""
+    for i, label in enumerate([*labels, OUTSIDE]):
+        letter, name = letter_and_type(label)
+        goes_on = before in ("B", "I") and letter in ("I", "E") and name == before_type
+        if before != OUTSIDE and not goes_on:
+            spans.append((start, i, before_type))
+        if letter != OUTSIDE and not goes_on:
+            start = i
+        before, before_type = letter, name
+    return spans
+
+
+def to_bio(labels: Sequence[Label]) -> list[Label]:
+    """The labels in BIO, and None where it was, so that schemes can be compared."""
+    bio: list[Label] = [None if label is None else OUTSIDE for label in labels]
+    for start, end, name in conll_spans(labels):
+        suffix = f"-{name}" if name else ""
+        bio[start:end] = [f"B{suffix}", *[f"I{suffix}"] * (end - start - 1)]
+    return bio

@@ -1,0 +1,247 @@
+"""The one way from a model to labels, marginals, n-best lists and probabilities of spans.
+
+Estimators, the pipe, taggers and evaluation all use it: a model scores the rows of some sequences
+once, and everything else follows from these scores and the chain over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting.residuals import allowed_labels
+from spacy_treecrf.engine.chain.chain import Mask, log_probability_of
+from spacy_treecrf.engine.chain.nbest import nbest
+from spacy_treecrf.engine.chain.prediction import predict_labels, predict_marginals
+from spacy_treecrf.engine.chain.span_probability import span_probabilities
+from spacy_treecrf.engine.memm.beam_search import Beams
+from spacy_treecrf.engine.sequences import Sequences, cut_sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.models.model import SequenceModel
+
+# Added to the scores of labels that a mask rules out. Not -inf: where masks contradict hard
+# constraints, the others must still have a best labelling.
+RULED_OUT = -1e4
+
+# Scores are made for so many sequences at a time as fit into this, and always for whole ones.
+BLOCK_BYTES = 2**28
+MAX_SEQUENCE_BYTES = 2**31
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+# Label sequences (m, length), the best first, and their log probabilities (m,)
+Best = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
+
+
+class Predictor:
+    """A model, the threads that apply it, and which labels it prefers.
+
+    predictor: "viterbi" (the best sequence) or "marginal" (the best label of each position); by
+    default that of the model's settings.
+    """
+
+    def __init__(
+        self, model: SequenceModel, workers: Workers, predictor: str | None = None
+    ) -> None:
+        self.model = model
+        self.workers = workers
+        self.predictor = predictor or model.settings.predictor
+
+    def apply(self, data: Sequences, allowed: Mask | None = None) -> ScoredSequences:
+        """Score sequences. allowed: uint8 (n_rows, n_labels), 0 where a label is ruled out."""
+        return ScoredSequences(self, data, allowed)
+
+    def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
+        return self.apply(data).scores
+
+    def labels(self, data: Sequences) -> npt.NDArray[np.int32]:
+        return self.apply(data).labels()
+
+    def marginals(self, data: Sequences) -> npt.NDArray[np.float64]:
+        return self.apply(data).marginals()
+
+    def nbest(self, data: Sequences, n: int) -> list[Best]:
+        return self.apply(data).nbest(n)
+
+
+class ScoredSequences:
+    """Sequences under a model; what is asked for is computed once.
+
+    Scores that take more than BLOCK_BYTES are made block by block, anew for each question, and
+    never stand in memory together. It is to be used while the workers of its predictor are there.
+    """
+
+    def __init__(self, predictor: Predictor, data: Sequences, allowed: Mask | None = None) -> None:
+        self.data = data
+        self.chain = predictor.model.chain
+        self._predictor = predictor
+        self._workers = predictor.workers
+        self._masks = () if allowed is None else (allowed,)
+        self._bounds = blocks(data.offsets, predictor.model.score_bytes)
+        self._kept: list[_Block] | None = None
+        if len(self._bounds) < 2:
+            self._kept = [_Block(predictor, data, 0, data.n_sequences, self._masks)]
+        self._marginals: npt.NDArray[np.float64] | None = None
+
+    @property
+    def scores(self) -> npt.NDArray[np.float32]:
+        """Scores of all rows. shape: (n_rows, n_contexts, n_labels)"""
+        return _joined([block.scores for block in self._blocks()])
+
+    def obeys(self, constraints: str) -> bool:
+        """Whether predicted labels always follow these hard constraints."""
+        model, predictor = self._predictor.model, self._predictor.predictor
+        exact = predictor == "viterbi" and not model.searches
+        return exact and model.settings.constraints == constraints
+
+    def under(self, allowed: Mask) -> ScoredSequences:
+        """The same sequences where a mask (n_rows, n_labels) rules labels out."""
+        if self._predictor.model.searches:  # what a search finds depends on what it may find
+            return ScoredSequences(self._predictor, self.data, allowed)
+        twin = copy(self)
+        twin._masks = (*self._masks, allowed)
+        twin._marginals = None
+        if self._kept is not None:
+            twin._kept = [block.under(allowed) for block in self._kept]
+        return twin
+
+    def labels(self) -> npt.NDArray[np.int32]:
+        """Ids of the predicted labels. shape: (n_rows,)"""
+        return _joined([self._labels_of(block) for block in self._blocks()])
+
+    def marginals(self) -> npt.NDArray[np.float64]:
+        """P(y_t = k). shape: (n_rows, n_labels)"""
+        if self._marginals is None:
+            parts = [
+                predict_marginals(block.scores, block.data, self.chain, self._workers)
+                for block in self._blocks()
+            ]
+            self._marginals = _joined(parts)
+        return self._marginals
+
+    def nbest(self, n: int) -> list[Best]:
+        """The n best label sequences of each sequence, or as many as there are."""
+        return [best for block in self._blocks() for best in self._nbest_of(block, n)]
+
+    def span_probabilities(
+        self, spans: npt.NDArray[np.int64], labels: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float64]:
+        """P(rows first to last - 1 have their labels) of each span (first, last) of rows.
+
+        labels: (n_rows,), of which those inside of spans are read.
+        """
+        nodes = self.marginals()
+        found = np.empty(len(spans))
+        for block in self._blocks():
+            rows = block.rows
+            own = (spans[:, 0] >= rows.start) & (spans[:, 0] < rows.stop)
+            found[own] = span_probabilities(
+                block.scores,
+                block.data.offsets,
+                self.chain,
+                nodes[rows],
+                spans[own] - rows.start,
+                labels[rows],
+            )
+        return found
+
+    def log_probability_of(self, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        """log P(annotation) of each sequence, -inf where hard constraints forbid it.
+
+        labels: (n_rows,), -1 where a row is not annotated.
+        """
+        allowed = allowed_labels(labels, self.chain.n_labels)
+        parts = [
+            log_probability_of(block.scores, block.data.offsets, self.chain, allowed[block.rows])
+            for block in self._blocks()
+        ]
+        return _joined(parts)
+
+    def _blocks(self) -> Iterator[_Block]:
+        """All blocks in their order, each with its scores."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for first, last in self._bounds:
+            yield _Block(self._predictor, self.data, first, last, self._masks)
+
+    def _labels_of(self, block: _Block) -> npt.NDArray[np.int32]:
+        predictor = self._predictor.predictor
+        if block.beams is not None and predictor == "viterbi":
+            return block.beams.labels[:, 0]
+        return predict_labels(block.scores, block.data, self.chain, predictor, self._workers)
+
+    def _nbest_of(self, block: _Block, n: int) -> list[Best]:
+        bounds = list(pairwise(block.data.offsets.tolist()))
+        if block.beams is None:
+            return self._workers.map(
+                lambda b: nbest(block.scores[b[0] : b[1]], self.chain, n), bounds
+            )
+        kept = np.minimum(block.beams.counts, n)
+        return [
+            (np.ascontiguousarray(block.beams.labels[a:b, :m].T), log_p[:m])
+            for (a, b), m, log_p in zip(bounds, kept, block.beams.log_p, strict=True)
+        ]
+
+
+class _Block:
+    """Some sequences of a data set, and their scores.
+
+    masks: uint8 (n_rows, n_labels) of the whole data set, 0 where a label is ruled out.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        data: Sequences,
+        first: int,
+        last: int,
+        masks: tuple[Mask, ...],
+    ) -> None:
+        self.rows = data.rows_of((first, last))
+        self.data = data.part(first, last)
+        masks = tuple(mask[self.rows] for mask in masks)
+        model, workers = predictor.model, predictor.workers
+        self.beams: Beams | None = model.search(self.data, workers, masks[-1] if masks else None)
+        if self.beams is None:
+            self.scores = model.scores(self.data, workers)
+        else:
+            self.scores = self.beams.scores
+        for mask in masks:
+            _rule_out(self.scores, mask)
+
+    def under(self, allowed: Mask) -> _Block:
+        """The same block where a further mask rules labels out."""
+        twin = copy(self)
+        twin.scores = self.scores.copy()
+        _rule_out(twin.scores, allowed[self.rows])
+        return twin
+
+
+def blocks(offsets: npt.NDArray[np.int64], row_bytes: int) -> list[tuple[int, int]]:
+    """Ranges of whole sequences whose rows take about BLOCK_BYTES together."""
+    lengths = np.diff(offsets)
+    n_rows = int(lengths.max(initial=0))
+    if n_rows * row_bytes > MAX_SEQUENCE_BYTES:
+        longest = int(lengths.argmax())
+        raise ValueError(
+            f"treecrf: sequence {longest} has {n_rows} positions, whose scores take "
+            f"{n_rows * row_bytes / 2**30:.1f} GB ({row_bytes} bytes each), beyond the limit of "
+            f"{MAX_SEQUENCE_BYTES / 2**30:.0f} GB; cut it, or train a model with a lower order"
+        )
+    return cut_sequences(offsets, max(1, BLOCK_BYTES // row_bytes))
+
+
+def _joined(parts: list[npt.NDArray[ScalarT]]) -> npt.NDArray[ScalarT]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _rule_out(scores: npt.NDArray[np.float32], allowed: Mask) -> None:
+    """Lower the scores (n_rows, n_contexts, n_labels) of labels that are not allowed."""
+    rows = np.flatnonzero(~allowed.all(axis=1))
+    scores[rows] += np.where(allowed[rows], 0.0, RULED_OUT).astype(np.float32)[:, None, :]

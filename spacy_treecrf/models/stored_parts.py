@@ -1,0 +1,100 @@
+"""Parts that several kinds of models have: hard constraints, sparse weights, and their states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting.linear import LinearWeights
+from spacy_treecrf.engine.chain.constraints import Masks, constrain, observed_transitions
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.storage.state_reader import StateReader
+
+MASK_NAMES = ("start", "trans", "end")
+MAX_WEIGHT = 1e6
+# Weights are stored sparsely and used densely. They may take this, or so much for each stored one.
+MAX_DENSE_BYTES = 2**30
+BYTES_OF_A_WEIGHT = 2**14
+
+
+def new_masks(constraints: str, labels: list[str], order: int, data: Sequences) -> Masks:
+    """The hard constraints of a kind; `data` tells which transitions occur."""
+    seen: dict[str, Any] = {}
+    if constraints == "observed":
+        found = observed_transitions(data.labels, data.offsets, len(labels))
+        # What no sequence could show (where all have one token, what follows what) is not known.
+        start, trans, end = (mask if mask.any() else ~mask for mask in found)
+        seen = {"observed_start": start, "observed_trans": trans, "observed_end": end}
+    return constrain(constraints, labels, order=order, **seen)
+
+
+def wider_masks(masks: Masks, constraints: str, labels: list[str], order: int) -> Masks:
+    """The hard constraints of a model that got further labels."""
+    if constraints != "observed":
+        return constrain(constraints, labels, order=order)
+    n_new = len(labels) - len(masks[0])  # what may follow the new labels is not known: everything
+    start, trans, end = (np.pad(mask, (0, n_new)) for mask in masks)
+    return start, trans, end
+
+
+def masks_state(masks: Masks) -> dict[str, npt.NDArray[np.bool_]]:
+    return {name: np.isfinite(mask) for name, mask in zip(MASK_NAMES, masks, strict=True)}
+
+
+def read_masks(reader: StateReader, n_labels: int) -> Masks:
+    shapes = ((n_labels,), (n_labels, n_labels), (n_labels,))
+    start, trans, end = (
+        np.where(reader.array(name, np.bool_, shape), 0.0, -np.inf).astype(np.float32)
+        for name, shape in zip(MASK_NAMES, shapes, strict=True)
+    )
+    if np.isfinite(start + end).any() and not np.isfinite(trans).any():
+        # "observed" of 0.1.0 after training on sequences of one position; see `constrain`.
+        trans = np.zeros_like(trans)
+    _check_possible(reader, (start, trans, end))
+    return start, trans, end
+
+
+def _check_possible(reader: StateReader, masks: Masks) -> None:
+    """Refuse masks that allow no label sequence at all."""
+    for name, mask in zip(MASK_NAMES, masks, strict=True):
+        if not np.isfinite(mask).any():
+            reader.fail(name, "something that is allowed", "nothing")
+    start, trans, end = (np.isfinite(mask) for mask in masks)
+    reached, new = start, start
+    while new.any():
+        new = trans[new].any(axis=0) & ~reached
+        reached = reached | new
+    if not (reached & end).any():
+        reader.fail("trans", "a way from a label that may begin to one that may end", "none")
+
+
+def sparse_state(weights: LinearWeights) -> dict[str, Any]:
+    """The state of weights, holding only those that are not zero."""
+    where = np.flatnonzero(weights.categorical)
+    return {
+        "where": where.astype(np.int64),
+        "value": weights.categorical.ravel()[where],
+        "numeric": weights.numeric,
+    }
+
+
+def read_sparse(
+    reader: StateReader, n_features: int, n_numeric: int, n_labels: int
+) -> LinearWeights:
+    where = reader.array("where", np.int64, (None,), low=0, high=max(0, n_features * n_labels - 1))
+    low, high = -MAX_WEIGHT, MAX_WEIGHT
+    value = reader.array("value", np.float32, (len(where),), low=low, high=high)
+    numeric = reader.array("numeric", np.float32, (n_numeric, n_labels), low=low, high=high)
+    if len(where) > n_features * n_labels or np.any(np.diff(where) <= 0):
+        reader.fail("where", "rising positions", "others")
+    if not len(where):
+        return LinearWeights(LinearWeights.nothing(n_features, 0, n_labels).categorical, numeric)
+    most = max(MAX_DENSE_BYTES, BYTES_OF_A_WEIGHT * len(where))
+    if 4 * n_features * n_labels > most:
+        expected = f"weights that take {most / 2**30:.1f} GB at most"
+        reader.fail("where", expected, f"{n_features} features with {n_labels} classes")
+    categorical = np.zeros(n_features * n_labels, np.float32)
+    categorical[where] = value
+    return LinearWeights(categorical.reshape(n_features, n_labels), numeric)

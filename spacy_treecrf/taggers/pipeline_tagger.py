@@ -1,0 +1,162 @@
+"""A tagger that reads and labels docs, text or column files with a spaCy pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
+from typing import Any, TypeVar
+
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Corpus, Example
+from spacy.util import registry
+
+from spacy_treecrf.columnar.files import ColumnFile, Row, read_column_file, read_text_lines
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.evaluation.tagger import CHUNK_SEQUENCES, Chunk
+from spacy_treecrf.features.tokenizer import CharacterTokenizer
+from spacy_treecrf.labels.biluo import Label, write_span
+from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
+from spacy_treecrf.models.predictor import Predictor, ScoredSequences
+from spacy_treecrf.pipeline.pipe import TreeCRF
+
+Item = TypeVar("Item")
+
+
+class PipelineTagger:
+    """A tagger whose model is a treecrf pipe in a spaCy pipeline."""
+
+    def __init__(self, nlp: Language, pipe: TreeCRF, name: str, threads: int = 0) -> None:
+        self.nlp = nlp
+        self.pipe = pipe
+        self.model = pipe.shim.trained
+        self.name = name
+        self.threads = threads
+
+    def read(
+        self, source: str, *, text: bool = False, gold: bool = False, encoding: str = "utf-8"
+    ) -> tuple[int, Iterator[Chunk]]:
+        pairs: Iterator[tuple[Doc, Any]]
+        if text:
+            lines = read_text_lines(source, encoding)
+            pairs = ((self.nlp.make_doc(line), None) for line in lines)
+            n = len(lines)
+        elif source.endswith(".spacy"):
+            n, pairs = self._examples(source)
+        else:
+            file = read_column_file(source, encoding)
+            n = len(file.sequences)
+            return self._n_chunks(n), self._column_file_chunks(file, gold)
+        return self._n_chunks(n), self._doc_chunks(pairs)
+
+    def _n_chunks(self, n: int) -> int:
+        return -(-n // CHUNK_SEQUENCES)
+
+    def _examples(self, source: str) -> tuple[int, Iterator[tuple[Doc, Any]]]:
+        try:
+            n = len(DocBin(store_user_data=True).from_disk(source))
+        except OSError as error:
+            raise ValueError(
+                f"treecrf: cannot read {source}: {error.strerror or error}; check the path"
+            ) from error
+        except Exception as error:  # msgpack and zlib raise many kinds
+            raise ValueError(
+                f"treecrf: {source} does not hold docs of spaCy ({error}); write it by "
+                "DocBin.to_disk"
+            ) from error
+        if not n:
+            raise ValueError(f"treecrf: {source} holds no docs")
+        read = self._reader(source)
+        return n, ((example.predicted, example) for example in read(self.nlp))
+
+    def _reader(self, source: str) -> Callable[[Language], Iterator[Example]]:
+        """The reader of the config's [corpora.dev]: tokens and inputs are then as in training."""
+        block = self.nlp.config.interpolate().get("corpora", {}).get("dev", {})
+        if "path" not in block:  # a reader that reads no files
+            return Corpus(source)
+        whole = {"path": source, "limit": 0, "max_length": 0}
+        block.update({name: value for name, value in whole.items() if name in block})
+        reader: Callable[[Language], Iterator[Example]] = registry.resolve({"dev": block})["dev"]
+        return reader
+
+    def _doc_chunks(self, pairs: Iterable[tuple[Doc, Any]]) -> Iterator[Chunk]:
+        for part in _batched(pairs, CHUNK_SEQUENCES):
+            docs = self._upstream([doc for doc, _ in part])
+            gold: list[Label] | None = None
+            if part[0][1] is not None:
+                gold = []
+                for doc, (_, example) in zip(docs, part, strict=True):
+                    example.predicted = doc
+                    gold += self.pipe.task.gold(example)
+            rows = [[[token.text] for token in doc] for doc in docs]
+            yield self._chunk(docs, list(chain.from_iterable(rows)), gold)
+
+    def _column_file_chunks(self, file: ColumnFile, need_gold: bool) -> Iterator[Chunk]:
+        if file.n_fields < 2 and need_gold:
+            raise ValueError(
+                f"treecrf: {file.place(0, 0)}: expected at least 2 columns, a token and, in the "
+                f"last one, its label, found {file.n_fields}"
+            )
+        spans = self.pipe.task.constraints == "biluo"
+        every = (row[-1] for rows in file.sequences for row in rows)
+        if need_gold and spans and not are_span_labels(labels := set(every)) and labels != {"O"}:
+            raise ValueError(
+                f"treecrf: {file.name} has other labels than B-X, I-X and O in its last column, "
+                f"and the pipe {self.pipe.name!r} labels spans; pass a file of spans"
+            )
+        for rows in _batched(file.sequences, CHUNK_SEQUENCES):
+            docs = self._upstream([self._doc([row[0] for row in own]) for own in rows])
+            gold: list[Label] = []
+            for own in rows if file.n_fields > 1 else []:
+                labels_of = [row[-1] for row in own]
+                gold += as_biluo(labels_of) if spans else labels_of
+            yield self._chunk(docs, list(chain.from_iterable(rows)), gold or None)
+
+    def _doc(self, words: list[str]) -> Doc:
+        letters = isinstance(self.nlp.tokenizer, CharacterTokenizer)
+        return Doc(self.nlp.vocab, words=words, spaces=[not letters] * len(words))
+
+    def _upstream(self, docs: list[Doc]) -> list[Doc]:
+        """The docs with the annotation of the pipes in front of ours."""
+        names = self.nlp.pipe_names
+        others = names[names.index(self.pipe.name) :]
+        return list(self.nlp.pipe(docs, disable=others))
+
+    def _chunk(self, docs: list[Doc], rows: list[Row], gold: list[Label] | None) -> Chunk:
+        data = self.pipe.encode(docs)
+        cut_rows = [rows[a:b] for a, b in pairwise(data.offsets.tolist())]
+        return Chunk(cut_rows, gold, data, docs)
+
+    def apply(self, chunk: Chunk, workers: Workers) -> ScoredSequences:
+        predictor = self.pipe.shim.settings.predictor
+        return Predictor(self.model, workers, predictor).apply(chunk.data)
+
+    def label(self, chunk: Chunk, scored: ScoredSequences) -> list[str]:
+        """What stands on the docs in the end: the pipe may drop spans and keep what is there."""
+        assert chunk.docs is not None
+        allowed = self.pipe.allowed(chunk.docs)
+        predictions = self.pipe.decode(
+            chunk.docs, scored if allowed is None else scored.under(allowed)
+        )
+        self.pipe.set_annotations(chunk.docs, predictions)
+        spans = self.pipe.task.constraints == "biluo"
+        labels: list[str] = []
+        for doc, prediction in zip(chunk.docs, predictions, strict=True):
+            written = self.pipe.task.gold(Example(doc, doc))
+            default = ["O"] * len(doc) if spans else prediction.labels
+            labels += [own or other for own, other in zip(written, default, strict=True)]
+        return labels
+
+
+def as_biluo(labels: Sequence[Label]) -> list[Label]:
+    """Labels of any scheme of spans as BILUO labels."""
+    biluo: list[Label] = [None if label is None else "O" for label in labels]
+    for start, end, name in conll_spans(labels):
+        write_span(biluo, start, end, name)
+    return biluo
+
+
+def _batched(items: Iterable[Item], n: int) -> Iterator[list[Item]]:
+    iterator = iter(items)
+    while part := list(islice(iterator, n)):
+        yield part

@@ -1,0 +1,91 @@
+"""The calibration error: stated probability against how often it came true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_treecrf.evaluation.calibration import calibration_bins, expected_calibration_error
+
+
+def naive_error(probabilities: list[float], correct: list[bool], n_bins: int) -> float:
+    """Guo et al. 2017, eq. 3, word for word."""
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    error = 0.0
+    for b in range(n_bins):
+        inside = [
+            (p, c)
+            for p, c in zip(probabilities, correct, strict=True)
+            if (edges[b] < p <= edges[b + 1]) or (b == 0 and p == 0.0)
+        ]
+        if inside:
+            confidence = sum(p for p, _ in inside) / len(inside)
+            accuracy = sum(c for _, c in inside) / len(inside)
+            error += len(inside) / len(probabilities) * abs(accuracy - confidence)
+    return error
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans()), min_size=1, max_size=60),
+    st.sampled_from([1, 2, 10, 15]),
+)
+def test_error_is_the_formula_of_the_paper(answers: list[tuple[float, bool]], n_bins: int) -> None:
+    p = [answer[0] for answer in answers]
+    correct = [answer[1] for answer in answers]
+    error = expected_calibration_error(p, correct, n_bins=n_bins)
+    assert error == pytest.approx(naive_error(p, correct, n_bins), abs=1e-12)
+
+
+def test_certain_and_right_is_perfect_certain_and_wrong_is_worst() -> None:
+    assert expected_calibration_error([1.0, 1.0], [True, True]) == 0.0
+    assert expected_calibration_error([1.0, 1.0], [False, False]) == 1.0
+
+
+def test_half_right_at_one_half_is_perfect() -> None:
+    assert expected_calibration_error([0.5] * 4, [1, 0, 1, 0], n_bins=10) == 0.0
+
+
+def test_edges_belong_to_the_bin_below_and_zero_to_the_first() -> None:
+    bins = calibration_bins(np.linspace(0.0, 1.0, 11), np.ones(11, dtype=bool), n_bins=10)
+    assert bins.counts.tolist() == [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert bins.edges[0] == 0.0
+    assert bins.edges[-1] == 1.0
+
+
+def test_empty_bins_are_nan_and_do_not_count() -> None:
+    bins = calibration_bins([0.95, 0.95], [True, False], n_bins=10)
+    assert np.isnan(bins.confidence[:9]).all()
+    assert bins.accuracy[9] == 0.5
+    assert bins.error == pytest.approx(0.45)
+
+
+def test_no_answers_have_no_error() -> None:
+    assert expected_calibration_error([], []) is None
+
+
+def test_rounding_beyond_one_is_forgiven() -> None:
+    error = expected_calibration_error(np.array([1.0000005], dtype=np.float32), [True])
+    assert error == 0.0
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "correct", "n_bins", "part"),
+    [
+        ([0.5], [True, False], 10, "shape"),
+        ([[0.5]], [[True]], 10, "shape"),
+        ([float("nan")], [True], 10, "outside of 0 to 1"),
+        ([1.1], [True], 10, "outside of 0 to 1"),
+        ([-0.1], [True], 10, "outside of 0 to 1"),
+        ([0.5], [2], 10, "True and False"),
+        ([0.5], [True], 0, "n_bins"),
+        ([0.5], [True], 2.5, "n_bins"),
+        ([0.5], [True], True, "n_bins"),
+    ],
+)
+def test_bad_arrays_are_refused(probabilities: Any, correct: Any, n_bins: Any, part: str) -> None:
+    with pytest.raises(ValueError, match=rf"^treecrf: .*{part}"):
+        expected_calibration_error(probabilities, correct, n_bins=n_bins)

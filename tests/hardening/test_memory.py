@@ -1,0 +1,172 @@
+"""Memory: what is small on disk or in lists stays small, or is refused before it grows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hardening.memory_limit import run_limited
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of address space")
+
+TRAINED = """
+from spacy_treecrf import BoostedCRF
+X = [[{"w": f"w{i % 7}", "f": True}, {"w": "x"}] for i in range(500)]
+y = [["A", "B"] if i % 2 else ["B", "A"] for i in range(500)]
+settings = {"rounds": 2, "threads": 1, "min_count": 1}
+crf = BoostedCRF(**settings).fit(X, y)
+crf.predict(X), crf.predict_marginals(X)
+"""
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param("f'f{i}': True", id="flag"),
+        pytest.param("f'k{i}': 'v'", id="text"),
+        pytest.param("f'n{i}': 0.5 + i", id="number", marks=pytest.mark.slow),
+    ],
+)
+def test_row_with_a_million_features_is_refused_by_name_before_it_widens_others(entry: str) -> None:
+    n = 1_000_000 if "True" in entry else 400_000
+    rows = 1_000 if "0.5" not in entry else 6_000
+    printed = run_limited(
+        TRAINED
+        + f"""
+X, y = [[{{"w": "a"}}] for _ in range({rows})], [["A"] if i % 2 else ["B"] for i in range({rows})]
+X[3] = [{{{entry} for i in range({n})}}]
+limit_memory(2500)
+try:
+    BoostedCRF(**settings).fit(X, y)
+except ValueError as error:
+    print(error)
+"""
+    )
+    assert printed.startswith("treecrf: X would take a table of")
+    assert f"X[3][0] has the most features, {n}" in printed
+
+
+def test_wide_row_that_training_did_not_see_widens_no_other_in_prediction() -> None:
+    printed = run_limited(
+        """
+from spacy_treecrf import BoostedCRF
+n = 50_000
+X = [[{f"f{i}": True, "w": "a"}, {"w": "b"}] for i in range(n)]
+y = [["A", "B"] if i % 2 else ["B", "A"] for i in range(n)]
+crf = BoostedCRF(rounds=1, threads=1, min_count=1).fit(X, y)
+wide = [*X[:10_000], [{f"f{i}": True for i in range(n)}], *X[10_000:20_000]]
+crf.predict(X[:100])
+limit_memory(1500)
+labels = crf.predict(wide)
+print(len(labels), labels[:10_000] + labels[10_001:] == crf.predict(X[:20_000]))
+"""
+    )
+    assert printed == "20001 True\n"
+
+
+def test_secoc_of_many_bits_and_features_is_small_or_refused(tmp_path: Path) -> None:
+    printed = run_limited(
+        f"""
+import numpy as np
+from spacy_treecrf import SECOCCRF, BoostedCRF
+from spacy_treecrf.storage import container
+X, y = [[{{"a": f"x{{i % 50}}"}}] for i in range(260)], [[f"L{{i % 13}}"] for i in range(260)]
+base = BoostedCRF(rounds=1, min_rows=1, min_count=1)
+secoc = SECOCCRF(bits=8, training="columns", base=base, threads=1, folds=2).fit(X, y)
+secoc.predict(X[:10])
+state = secoc.model_.to_state()
+columns, n, n_bits = state["columns"], 60_000, 4095
+columns["feature_names"] += [f"a=z{{i}}" for i in range(n)]
+columns["counts"] = np.append(columns["counts"], np.ones(n, np.int64))
+columns["column_of"] = np.append(columns["column_of"], np.zeros(n, np.int32))
+one_slot = np.tile(np.array([[0, 1]], np.int32), (n, 1))
+columns["slot_range"] = np.concatenate([columns["slot_range"], one_slot])
+words = [[(bit >> label) & 1 for bit in range(1, n_bits + 1)] for label in range(13)]
+numeric, edges = np.zeros((0, 2 * n_bits), np.float32), np.zeros((n_bits, 3, 2), np.float32)
+linear = {{"where": np.empty(0, np.int64), "value": np.empty(0, np.float32), "numeric": numeric}}
+state |= {{"code": np.array(words, np.uint8), "bit_edges": edges, "linear": linear}}
+state |= {{"rounds": n_bits, "settings": state["settings"] | {{"bits": n_bits}}}}
+path = {str(tmp_path / "secoc")!r}
+container.save(path, state)
+limit_memory(500)
+print(len(SECOCCRF.load(path).predict([X[0] * 10])[0]))
+linear |= {{"where": np.zeros(1, np.int64), "value": np.ones(1, np.float32)}}
+container.save(path, state)
+try:
+    SECOCCRF.load(path)
+except ValueError as error:
+    print(error)
+"""
+    )
+    n, error = printed.splitlines()
+    assert n == "10"
+    assert error.startswith("treecrf: model field 'linear.where'")
+
+
+def test_slot_keys_without_features_are_refused(tmp_path: Path) -> None:
+    printed = run_limited(
+        TRAINED
+        + f"""
+from spacy_treecrf.storage import container
+state = crf.model_.to_state()
+columns = state["columns"]
+n_old = len(columns["slot_keys"])
+keys = [f"k{{i}}" for i in range(1_000_000)]
+shared = columns["slot_range"][:, 0] >= n_old
+columns["slot_keys"] += keys
+columns["slot_range"][shared, 0] = n_old + len(keys)
+path = {str(tmp_path / "keys")!r}
+container.save(path, state)
+limit_memory(400)
+try:
+    BoostedCRF.load(path)
+except ValueError as error:
+    print(error)
+"""
+    )
+    assert printed.startswith("treecrf: model field 'columns.slot_keys'")
+
+
+def test_list_of_millions_of_empty_tables_is_refused() -> None:
+    printed = run_limited(
+        """
+import hashlib, struct
+from spacy_treecrf.storage import container
+body = b"\\x81\\xa1a\\xdd" + struct.pack(">I", 19_000_000) + b"\\x80" * 19_000_000
+start = b"\\x89TREECRF\\r\\n" + struct.pack("<IQ", 1, len(body))
+data = start + hashlib.sha256(start + body).digest() + body
+limit_memory(600)
+try:
+    container.parse(data)
+except ValueError as error:
+    print(error)
+"""
+    )
+    assert "lists and tables" in printed
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_marginals"])
+def test_high_orders_are_scored_in_blocks(ask: str) -> None:
+    printed = run_limited(
+        f"""
+from spacy_treecrf import BoostedCRF
+labels = [f"L{{i}}" for i in range(16)]
+X = [[{{"w": str(i)}} for i in range(16)] for _ in range(2)]
+y = [labels, labels[::-1]]
+crf = BoostedCRF(rounds=0, order=4, family="joint", threads=1, min_count=1).fit(X, y)
+short = [[{{"w": "1"}}] * 5] * 100
+crf.{ask}(short[:1])
+limit_memory(1000)  # the scores of all are 2 GB
+print(len(crf.{ask}(short)))
+try:
+    crf.{ask}([[{{"w": "1"}}] * 600])
+except ValueError as error:
+    print(error)
+"""
+    )
+    count, error = printed.splitlines()
+    assert count == "100"
+    assert error.startswith("treecrf: sequence 0 has 600 positions")
+    assert "limit" in error
