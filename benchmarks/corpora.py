@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spacy_treecrf.engine.encoding.columns import Columns
-from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+if TYPE_CHECKING:  # readers serve other versions of the package as well
+    from spacy_treecrf.engine.encoding.columns import Columns
+    from spacy_treecrf.engine.sequences import Sequences
 
 Item = dict[str, str]
 Labelled = tuple[list[list[Item]], list[list[str]]]  # X, y
@@ -133,6 +135,8 @@ def encode(
     columns: Columns, labels: Sequence[str], X: list[list[Item]], y: list[list[str]]
 ) -> Sequences:
     """X and y in a model's columns and label ids; a label that it does not have is unknown."""
+    from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+
     offsets, feature_ids, numeric = columns.encode(X)
     ids = {label: i for i, label in enumerate(labels)}
     flat = [ids.get(label, UNKNOWN_LABEL) for sequence in y for label in sequence]
