@@ -60,3 +60,14 @@ def test_docstrings_begin_with_a_subject(module: Path) -> None:
             doc = ast.get_docstring(node) or ""
             name = getattr(node, "name", "the module")
             assert not doc.startswith(RIDDLES), f"{name} in {module}: who or what? {doc[:60]}"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_unique_rows_by_numpy(module: Path) -> None:
+    """np.unique(axis=...) compares structured arrays, and numpy asks Python code how to.
+
+    Where a signal handler raises there, as Ctrl-C does, numpy makes a TypeError of it.
+    """
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.unique":
+            assert "axis" not in {keyword.arg for keyword in node.keywords}, module

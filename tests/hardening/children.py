@@ -68,9 +68,12 @@ class Child:
         again = Timer(LOST, self.process.send_signal, [self._sent])
         again.start()
         try:
-            return self.process.stdout.readline().rstrip("\n")
+            line = self.process.stdout.readline()
         finally:
             again.cancel()
+        if not line:
+            raise self._ended()
+        return line.rstrip("\n")
 
     def wait_until_ready(self) -> None:
         """Read lines up to "ready"."""
@@ -80,7 +83,11 @@ class Child:
             if line == "ready\n":
                 return
             seen += line
-        raise AssertionError(f"{seen}{''.join(self.end())} (ended with {self.code})")
+        raise self._ended(seen)
+
+    def _ended(self, seen: str = "") -> AssertionError:
+        """What to raise where it ended before its time: all that it said."""
+        return AssertionError(f"{seen}{''.join(self.end())} (ended with {self.code})")
 
     def send(self, sent: signal.Signals, after: float) -> None:
         time.sleep(after)

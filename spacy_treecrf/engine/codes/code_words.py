@@ -135,7 +135,7 @@ def _apart(code: Bits, rng: np.random.Generator) -> Bits | None:
     """
     code = np.ascontiguousarray(code)
     n_labels = len(code)
-    used = {row.tobytes() for row in np.unique(code, axis=0)}
+    used = {row.tobytes() for row in code}
     seen: set[bytes] = set()
     for y in range(n_labels):
         name = code[y].tobytes()
@@ -159,7 +159,7 @@ def _free_word(word: Bits, used: set[bytes], rng: np.random.Generator) -> Bits:
 def is_valid(code: Bits) -> bool:
     """Whether no bit is constant, no two are equal or complementary, and all code words differ."""
     bits = code ^ code[:1]
-    different = len(np.unique(bits, axis=1).T) == code.shape[1]
+    different = len({bit.tobytes() for bit in bits.T}) == code.shape[1]
     return different and bool(bits.any(axis=0).all()) and row_separation(code) > 0
 
 

@@ -82,8 +82,10 @@ def walked_trees(forest: Forest, incomplete: Incomplete, n_numeric: int) -> Walk
         return column.astype(np.int32)
 
     column = column_of(forest.kind, forest.feature)
-    asks = np.unique(np.stack([column, tree_of])[:, column >= 0], axis=1)
-    first = np.searchsorted(asks[0], np.arange(columns.n_columns + n_numeric + 1))
+    asking = column >= 0
+    pairs = np.unique(column[asking].astype(np.int64) * n_trees + tree_of[asking])
+    asked, asking_tree = np.divmod(pairs, max(n_trees, 1))
+    first = np.searchsorted(asked, np.arange(columns.n_columns + n_numeric + 1))
     surrogates = SurrogateTests(
         branches.first,
         branches.kind,
@@ -100,7 +102,7 @@ def walked_trees(forest: Forest, incomplete: Incomplete, n_numeric: int) -> Walk
         surrogates,
         tests_context,
         first.astype(np.int64),
-        asks[1].astype(np.int32),
+        asking_tree.astype(np.int32),
     )
 
 
