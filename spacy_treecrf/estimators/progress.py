@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tqdm import tqdm
+from typing import Any
 
 from spacy_treecrf.engine.boosting.rounds import Callback, RoundInfo
 
@@ -12,20 +12,32 @@ class Progress:
 
     def __init__(self, callback: Callback | None, rounds: int, verbose: bool) -> None:
         self.callback = callback
-        self.bar = tqdm(total=rounds, unit="round", disable=not verbose)
+        # No bar that shows nothing: Python would lose an interrupt in its finalizer.
+        self.bar: Any = _new_bar(rounds) if verbose else None
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()
 
     def __call__(self, info: RoundInfo) -> None:
+        if self.bar is not None:
+            self._show(info)
+        if self.callback:
+            self.callback(info)
+
+    def _show(self, info: RoundInfo) -> None:
         shown = {"log-likelihood": f"{info.log_likelihood:.4f}"}
         if info.held_out_accuracy is not None:
             shown["held-out"] = f"{info.held_out_log_likelihood:.4f}"
             shown["accuracy"] = f"{info.held_out_accuracy:.2%}"
         self.bar.set_postfix(shown, refresh=False)
         self.bar.update(info.round - self.bar.n)
-        if self.callback:
-            self.callback(info)
+
+
+def _new_bar(rounds: int) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(total=rounds, unit="round")

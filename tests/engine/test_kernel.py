@@ -124,8 +124,8 @@ def test_kernels_return_numbers_for_all_arguments_or_for_none():
 def call_until_interrupted(seconds, kernels, *args):
     """Call the kernels one after another; a timer must end it.
 
-    Python drops an exception that a handler raises where nothing can catch it, as in a finalizer:
-    so the timer goes on.
+    Python drops what a handler raises in a finalizer, and garbage of other tests, such as progress
+    bars, has finalizers: so the timer goes on. tests/hardening has processes without such garbage.
     """
     signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:

@@ -158,8 +158,8 @@ def test_three_hundred_labels(kind: dict[str, Any]) -> None:
 def test_more_contexts_than_memory_are_refused() -> None:
     """In a process of its own with 6 GB: it would take 65 TB."""
     code = """
-import resource
-resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
+from tests.hardening.memory_limit import most_memory
+most_memory(6 * 2**30)
 from spacy_treecrf import BoostedCRF
 x, y = [[{"a": str(i)}] for i in range(300)], [[f"l{i}"] for i in range(300)]
 try:

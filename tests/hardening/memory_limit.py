@@ -21,6 +21,14 @@ def limit_memory(megabytes):
 """
 
 
+def most_memory(n_bytes: int) -> None:
+    """Limit the memory of this process, where the system keeps such limits."""
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+
+
 def run_limited(code: str) -> str:
     """What the code prints; it calls `limit_memory(megabytes)` when its data are ready."""
     command = [sys.executable, "-c", _PRELUDE + textwrap.dedent(code)]

@@ -10,7 +10,6 @@ import faulthandler
 import math
 import random
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -37,6 +36,7 @@ from spacy_treecrf.engine.trees.posting_lists import MAX_MASK_LEAVES
 from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.models.model_kinds import model_from_state
 from spacy_treecrf.storage import container
+from tests.hardening.memory_limit import most_memory
 from tests.models.state_edits import copied, edit, put, set_labels
 from tests.tiny import tiny_data
 
@@ -51,7 +51,7 @@ SMALL: dict[str, Any] = {
 }
 # A mutant that needs more has announced a size that nothing in the file backs up.
 MEMORY = 6 * 2**30
-SECONDS = 20
+SECONDS = 120  # against hangs; a busy machine may have to compile kernels meanwhile
 
 
 FEW: dict[str, Any] = {"rounds": 12, "min_rows": 1, "min_count": 1, "threads": 1}
@@ -422,7 +422,7 @@ def test_mutant_is_refused_or_works(mutation: str, count: int, tmp_path: Path) -
 def main(mutation: str, seed: str, count: str, log: str) -> None:
     faulthandler.enable()
     warnings.simplefilter("error", RuntimeWarning)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    most_memory(MEMORY)
     trial = Trial(Path(log))
     MUTATIONS[mutation](trial, int(seed), int(count))
     print(dict(trial.outcomes))
