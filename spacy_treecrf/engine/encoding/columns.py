@@ -101,8 +101,10 @@ class Columns:
         events = self._ids.read(X, name)
         for first, last in narrow_ranges(events, len(self.slot_keys), BLOCK_BYTES // 4):
             part = events.part(first, last)
-            widest = int(np.diff(part.ends).max(initial=0))
-            yield self._place(part, min(self.n_shared_slots, widest), name, first)
+            n_shared_slots = self.n_shared_slots
+            if n_shared_slots:
+                n_shared_slots = min(n_shared_slots, int(np.diff(part.ends).max(initial=0)))
+            yield self._place(part, n_shared_slots, name, first)
 
     def to_state(self) -> dict[str, Any]:
         """The columns as strings, ints, lists and arrays only."""

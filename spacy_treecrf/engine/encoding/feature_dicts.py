@@ -142,6 +142,8 @@ def narrow_ranges(events: Events, n_keys: int, n_cells: int) -> list[tuple[int, 
     n_keys: cells that each row has beside those of its events. n_cells: the most in a range, if it
     is of more than one sequence.
     """
+    if (len(events.ids) + n_keys) * events.n_rows <= n_cells:  # no row is wider than all events
+        return [(0, len(events.offsets) - 1)]
     lengths = np.diff(events.offsets)
     n_sequences = len(lengths)
     widths = np.diff(events.ends)
