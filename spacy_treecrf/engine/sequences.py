@@ -17,6 +17,7 @@ MISSING_BIN = 0
 # Rows per chunk. A constant of the model's arithmetic, never derived from the number of threads:
 # partial sums are added chunk by chunk, so the result is the same for any number of workers.
 CHUNK_ROWS = 4096
+FEW_ROWS = 64  # that many are not worth ordering
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Sequences:
     def rows_by_bins(self) -> list[npt.NDArray[np.int64]]:
         """All rows, ordered so that equal numeric bins are neighbours, in pieces of CHUNK_ROWS."""
         rows = np.arange(self.n_rows)
-        if self.numeric.shape[1]:
+        if self.numeric.shape[1] and len(rows) > FEW_ROWS:
             draw = np.random.default_rng(0)
             digests = np.zeros(self.n_rows, np.uint64)
             for column in range(self.numeric.shape[1]):
@@ -112,6 +113,8 @@ class Sequences:
 def cut_sequences(offsets: npt.NDArray[np.int64], n_rows: int) -> list[tuple[int, int]]:
     """Ranges of whole sequences of about so many rows: (first, past-the-last) sequence."""
     n_sequences = len(offsets) - 1
+    if n_sequences and offsets[-1] - offsets[0] < n_rows:
+        return [(0, n_sequences)]
     ranges = []
     first = 0
     while first < n_sequences:

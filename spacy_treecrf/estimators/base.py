@@ -7,8 +7,11 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from operator import is_
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +33,7 @@ from spacy_treecrf.estimators.checking import (
     sequence_weights,
 )
 from spacy_treecrf.estimators.progress import Progress
-from spacy_treecrf.models.model import Recipe, SequenceModel, TrainingInterrupted
+from spacy_treecrf.models.model import ModelSettings, Recipe, SequenceModel, TrainingInterrupted
 from spacy_treecrf.models.model_kinds import model_from_state
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.storage import container
@@ -144,11 +147,13 @@ class SequenceEstimator(ABC):
         """The label sequences of X."""
         found = Predictions()
         model = self._fitted()
-        names = np.array(model.labels, dtype=object)
-        with self._workers() as workers:
-            predictor = Predictor(model, workers, self._recipe().settings.predictor)
+        name = model.labels.__getitem__
+        settings = self._settings()
+        with Workers(settings.threads) as workers:
+            predictor = Predictor(model, workers, settings.predictor)
             for data in _encoded(model, X):
-                found += _cut(names[predictor.labels(data)].tolist(), data.offsets)
+                names = list(map(name, predictor.labels(data).tolist()))
+                found += _cut(names, data.offsets)
         return found
 
     def predict_single(self, x: Sequence[Any]) -> list[str]:
@@ -159,7 +164,7 @@ class SequenceEstimator(ABC):
         """P(label) at every position, as a dict from labels to probabilities."""
         found = Predictions()
         model = self._fitted()
-        with self._workers() as workers:
+        with Workers(self._settings().threads) as workers:
             predictor = Predictor(model, workers)
             for data in _encoded(model, X):
                 marginals = predictor.marginals(data).tolist()
@@ -180,7 +185,7 @@ class SequenceEstimator(ABC):
         n = check_nbest(n)
         model = self._fitted()
         labels = model.labels
-        with self._workers() as workers:
+        with Workers(self._settings().threads) as workers:
             predictor = Predictor(model, workers)
             best = [one for data in _encoded(model, X) for one in predictor.nbest(data, n)]
         return [
@@ -287,8 +292,31 @@ class SequenceEstimator(ABC):
             raise error(f"treecrf: this {type(self).__name__} is not fitted yet; call fit or load")
         return model
 
-    def _workers(self) -> Workers:
-        return Workers(self._recipe().settings.threads)
+    def _settings(self) -> ModelSettings:
+        """The parameters, checked where one was set since the last call."""
+        values = [*map(vars(self).__getitem__, _parameter_names(type(self)))]
+        checked = _CHECKED.get(self)
+        if checked is None or not all(map(is_, values, checked.values)):
+            checked = _Checked(values, self._recipe().settings)
+            if not any(isinstance(value, SequenceEstimator) for value in values):
+                _CHECKED[self] = checked  # an estimator's own parameters may change
+        return checked.settings
+
+
+class _Checked(NamedTuple):
+    """The values of an estimator's parameters, and the settings that they are."""
+
+    values: list[Any]
+    settings: ModelSettings
+
+
+# Not in the estimators: a prediction does not change their attributes.
+_CHECKED: WeakKeyDictionary[SequenceEstimator, _Checked] = WeakKeyDictionary()
+
+
+@lru_cache
+def _parameter_names(estimator: type[SequenceEstimator]) -> tuple[str, ...]:
+    return tuple(estimator._parameters())
 
 
 def _encoded(model: SequenceModel, X: FeatureSequences) -> Iterator[Sequences]:
@@ -325,4 +353,4 @@ def _refuse_forbidden(model: SequenceModel, data: Sequences) -> None:
 
 
 def _cut(rows: list[Any], offsets: npt.NDArray[np.int64]) -> Predictions:
-    return Predictions(rows[a:b] for a, b in itertools.pairwise(offsets))
+    return Predictions(rows[a:b] for a, b in itertools.pairwise(offsets.tolist()))

@@ -46,7 +46,7 @@ class CRF(SequenceModel):
     masks: Masks  # start, transition and end: 0, or -inf where forbidden
     potentials: Potentials
 
-    @property
+    @cached
     def chain(self) -> Chain:
         settings = self.settings
         return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain import Chain, Mask
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.memm.beam_search import Beams
@@ -42,7 +43,7 @@ class MEMMDecoder:
     def width(self) -> int:
         return self.settings.width(self.scorer.history.n_labels)
 
-    @property
+    @cached
     def chain(self) -> Chain:
         """A chain of order 0 after a beam search, which has already applied the transitions."""
         return Chain(0 if self.width else self.settings.order, *self.masks)

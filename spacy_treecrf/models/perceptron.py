@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.boosting.linear import LinearScorer, LinearWeights
 from spacy_treecrf.engine.boosting.rounds import (
     Callback,
     HeldOut,
@@ -79,7 +79,7 @@ class Perceptron(SequenceModel):
     learned: Learned
     voters: tuple[Weights, ...] = ()
 
-    @property
+    @cached
     def chain(self) -> Chain:
         """The chain of the averaged weights; of order 0 where votes decide each position."""
         if self.settings.method == "voted":
@@ -93,13 +93,13 @@ class Perceptron(SequenceModel):
     def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
         """Sums of averaged weights; where voters decide, the logarithms of the shares of votes."""
         if self.settings.method == "averaged":
-            return self._scores(self._average, data, workers)
+            return self._average.score(data, workers)[:, None, :]
         n_labels = len(self.labels)
         votes = np.full((data.n_rows, n_labels), HALF_A_VOTE)
         rows = np.arange(data.n_rows)
-        for voter in self.voters:
-            scores = self._scores(_linear(voter), data, workers)
-            votes[rows, self._labels(scores, data, self._chain(voter), workers)] += 1.0
+        for scorer, chain in self._prepared_voters:
+            scores = scorer.score(data, workers)[:, None, :]
+            votes[rows, self._labels(scores, data, chain, workers)] += 1.0
         shares = votes / votes.sum(axis=1, keepdims=True)
         logs: npt.NDArray[np.float32] = np.log(shares).astype(np.float32)
         return logs[:, None, :]
@@ -165,13 +165,15 @@ class Perceptron(SequenceModel):
         return cls(settings, labels, columns, masks, learned, voters)
 
     @cached
-    def _average(self) -> LinearWeights:
-        return _linear(self.learned.average)
+    def _average(self) -> LinearScorer:
+        return self._scorer(self.learned.average)
 
-    def _scores(
-        self, weights: LinearWeights, data: Sequences, workers: Workers
-    ) -> npt.NDArray[np.float32]:
-        return linear_scores(data, weights, self.columns.bin_values, workers)[:, None, :]
+    @cached
+    def _prepared_voters(self) -> list[tuple[LinearScorer, Chain]]:
+        return [(self._scorer(voter), self._chain(voter)) for voter in self.voters]
+
+    def _scorer(self, weights: Weights) -> LinearScorer:
+        return LinearScorer(_linear(weights), self.columns.bin_values)
 
     def _labels(
         self, scores: npt.NDArray[np.float32], data: Sequences, chain: Chain, workers: Workers

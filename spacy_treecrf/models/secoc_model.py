@@ -76,7 +76,7 @@ class SECOCModel(SequenceModel):
     course: Course | None = None
     cross_fitted: CrossFitted | None = None
 
-    @property
+    @cached
     def chain(self) -> Chain:
         return self.label_chain.chain(self.masks, self.settings.prediction_beam)
 

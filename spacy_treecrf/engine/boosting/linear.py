@@ -89,13 +89,27 @@ def _add_linear_scores(
                 out[row, k] += bin_scores[column, bin_, k]
 
 
+class LinearScorer:
+    """Linear weights prepared for scoring many sequences."""
+
+    def __init__(self, weights: LinearWeights, bin_values: npt.NDArray[np.float64]) -> None:
+        self.is_zero = weights.is_zero()
+        self.categorical = weights.categorical
+        if not self.is_zero:
+            self.bin_scores = weights.bin_scores(bin_values)
+
+    def score(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
+        """The linear part of the scores. shape: (n_rows, n_labels)"""
+        if self.is_zero:
+            return np.zeros((data.n_rows, self.categorical.shape[1]), np.float32)
+        return _score(data, self.categorical, self.bin_scores, workers)
+
+
 def linear_scores(
     data: Sequences, weights: LinearWeights, bin_values: npt.NDArray[np.float64], workers: Workers
 ) -> npt.NDArray[np.float32]:
     """The linear part of the scores. shape: (n_rows, n_labels)"""
-    if weights.is_zero():
-        return np.zeros((data.n_rows, weights.categorical.shape[1]), np.float32)
-    return _score(data, weights.categorical, weights.bin_scores(bin_values), workers)
+    return LinearScorer(weights, bin_values).score(data, workers)
 
 
 def _score(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain_kernels import (
     TINY,
     Doubles,
@@ -107,6 +108,26 @@ class Chain:
     def n_contexts(self) -> int:
         return int(self.n_labels**self.order)
 
+    @cached
+    def steps(self) -> StepPotentials:
+        """What kernels add to scores."""
+        n_labels = self.n_labels
+        moves = np.zeros((n_labels + 1, n_labels))
+        if self.order == 0:
+            return StepPotentials(0, moves, np.zeros(n_labels))
+        moves[:n_labels] = self.trans
+        moves[n_labels] = self.start
+        return StepPotentials(self.order, moves, self.end.astype(np.float64))
+
+    @cached
+    def factors(self) -> tuple[Doubles | None, float]:
+        """exp(moves - their maximum), and the maximum; None where one of them would be lost."""
+        moves = self.steps.moves
+        possible = moves > -np.inf
+        top = float(np.max(moves, where=possible, initial=-np.inf)) if possible.any() else 0.0
+        edges = np.exp(moves - top)
+        return (None if np.any(possible & ~(edges >= TINY)) else edges), top
+
     @property
     def pruned(self) -> int:
         """The width of the beam where it leaves states out; 0 where all states fit."""
@@ -153,13 +174,7 @@ def kernel_arguments(
 
 def step_potentials(chain: Chain) -> StepPotentials:
     """What kernels add to scores, from the potentials of the chain."""
-    n_labels = chain.n_labels
-    moves = np.zeros((n_labels + 1, n_labels))
-    if chain.order == 0:
-        return StepPotentials(0, moves, np.zeros(n_labels))
-    moves[:n_labels] = chain.trans
-    moves[n_labels] = chain.start
-    return StepPotentials(chain.order, moves, chain.end.astype(np.float64))
+    return chain.steps
 
 
 def log_normalizers(
@@ -278,16 +293,13 @@ def _run_all(
 
 def _run(sequences: ScoredChunk, chain: Chain, allowed: Mask, out: Marginals) -> None:
     """Infer what `out` has room for: by the scaled pass, and in log space where that gives up."""
-    steps = step_potentials(chain)
-    moves, offsets = steps.moves, sequences.offsets
+    steps, offsets = step_potentials(chain), sequences.offsets
     first, last = sequences.first, sequences.last
     rows = slice(int(offsets[first]), int(offsets[last]))
     out.pairs[rows] = 0.0
     out.nodes[rows] = 0.0
-    possible = moves > -np.inf
-    top = float(np.max(moves, where=possible, initial=-np.inf)) if possible.any() else 0.0
-    edges = np.exp(moves - top)
-    if np.any(possible & ~(edges >= TINY)):
+    edges, top = chain.factors
+    if edges is None:
         out.log_z[first:last] = np.nan
     else:
         scaled_pass(sequences, steps, edges, allowed, out)

@@ -17,10 +17,16 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.encoding.binning import MAX_BINS
+from spacy_treecrf.engine.encoding.entry_tables import (
+    EntryIds,
+    entry_ids,
+    first_bin,
+    nothing_id,
+    put_in_bins,
+)
 from spacy_treecrf.engine.encoding.feature_dicts import (
     Events,
     Ids,
-    known_ids,
     narrow_ranges,
     new_ids,
     scan,
@@ -34,12 +40,11 @@ from spacy_treecrf.engine.encoding.missing_methods import (
     MISSING_VALUE,
     ColumnMap,
 )
+from spacy_treecrf.engine.encoding.placing import Places, place_events
 from spacy_treecrf.engine.encoding.tallying import (
     SHARED,
     bins,
-    by_column,
     describe,
-    distinct,
     drop_hollow,
     homes,
     known_rows,
@@ -87,17 +92,19 @@ class Columns:
         Of two features for one slot of a row, which no training row has, the last one is kept.
         Errors call X by the name.
         """
-        return self._place(scan(X, self._ids, name), self.n_shared_slots, name)
+        return self._place(self._ids.read(X, name), self.n_shared_slots, name)
 
     def encode_blocks(
         self, X: Iterable[Iterable[Any]], name: str = "X"
     ) -> Iterator[EncodedSequences]:
         """What `encode` returns, block by block: a wide row widens only the rows of its block."""
-        events = scan(X, self._ids, name)
+        events = self._ids.read(X, name)
         for first, last in narrow_ranges(events, len(self.slot_keys), BLOCK_BYTES // 4):
             part = events.part(first, last)
-            widest = int(np.diff(part.ends).max(initial=0))
-            yield self._place(part, min(self.n_shared_slots, widest), name, first)
+            n_shared_slots = self.n_shared_slots
+            if n_shared_slots:
+                n_shared_slots = min(n_shared_slots, int(np.diff(part.ends).max(initial=0)))
+            yield self._place(part, n_shared_slots, name, first)
 
     def to_state(self) -> dict[str, Any]:
         """The columns as strings, ints, lists and arrays only."""
@@ -116,14 +123,20 @@ class Columns:
         # without the lookup tables: they are derived, and hold functions that cannot be pickled
         return {field.name: getattr(self, field.name) for field in dataclass_fields(self)}
 
+    @property
+    def nothing(self) -> int:
+        """The id, in events, of what the columns do not know."""
+        return nothing_id(len(self.feature_names), len(self.column_names))
+
     @cached
-    def _ids(self) -> Ids:
-        return known_ids(
+    def _ids(self) -> EntryIds:
+        return entry_ids(
             self.feature_names,
             self.slot_range[:, 0].tolist(),
             self.slot_keys,
-            self.numeric_names,
             self.column_names,
+            self.numeric_names,
+            self.bin_edges,
             self.missing == INDICATOR,
         )
 
@@ -155,35 +168,17 @@ class Columns:
         if self.missing == IMPUTATION:
             numeric[:] = np.where(numeric == MISSING_BIN, self.imputed_bins, numeric)
 
-    def _place_missing(
-        self,
-        rows: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-        feature_ids: npt.NDArray[np.int32],
-    ) -> list[tuple[npt.NDArray[np.int64], int]]:
-        """Fill the own slots of missing columns; returns rows and what goes to their shared slots.
-
-        Events whose column is out of range mean something else, and are skipped.
-        """
-        missing = (columns >= 0) & (columns < len(self.column_names))
-        if not missing.any():
-            return []
-        rows, columns = rows[missing], columns[missing]
-        slots = self._slot_of_column[columns]
-        own = slots >= 0
-        feature_ids[rows[own], slots[own]] = self.missing_ids[slots[own]]
-        return [
-            (rows[columns == column], stand_in)
-            for column in np.unique(columns).tolist()
-            for stand_in in self._shared_stand_ins(column)
-        ]
-
     @cached
-    def _slot_of_column(self) -> npt.NDArray[np.int64]:
-        """The slot of each column's key, -1 if it has none. shape: (n_columns,)"""
-        slot_of = np.full(len(self.column_names) + 1, -1)  # the last one for keys without a column
-        slot_of[self.map.slot_column] = np.arange(len(self.slot_keys))
-        return slot_of[:-1]
+    def _places(self) -> Places:
+        slots = {key: slot for slot, key in enumerate(self.slot_keys)}
+        stand_ins = [self._shared_stand_ins(column) for column in range(len(self.column_names))]
+        return Places(
+            slot_of=np.ascontiguousarray(self.slot_range[:, 0]),
+            missing_slot=np.array([slots.get(name, -1) for name in self.column_names], np.int32),
+            missing_ids=self.missing_ids,
+            stand_first=np.cumsum([0, *map(len, stand_ins)], dtype=np.int32),
+            stand_ins=np.array([i for some in stand_ins for i in some], np.int32),
+        )
 
     def _shared_stand_ins(self, column: int) -> list[int]:
         """Ids for the shared slots of a row where this column is missing.
@@ -204,44 +199,18 @@ class Columns:
         n_shared_slots: how many rows have at least. Errors call what was read by the name, and
         number its sequences from the first one.
         """
-        n_features, n_numeric = len(self.feature_names), len(self.numeric_names)
-        n_keys, n_columns = len(self.slot_keys), len(self.column_names)
-        first_missing = n_features + n_numeric
-        n_slots = n_keys + n_shared_slots
-        self._refuse_hollow(events, n_slots, name, first_sequence)
-        feature_ids = np.full((events.n_rows, n_slots), ABSENT, dtype=np.int32)
-        numeric = np.full((events.n_rows, n_numeric), MISSING_BIN, dtype=np.uint8)
-        for rows, ids, values in events.blocks():
-            also = self._place_missing(rows, ids - first_missing, feature_ids)
-
-            number = (ids >= n_features) & (ids < first_missing)
-            for d, at, amounts in by_column(rows[number], ids[number] - n_features, values[number]):
-                found = 1 + np.searchsorted(self.bin_edges[d], amounts, side="left")
-                numeric[at, d] = np.where(np.isnan(amounts), MISSING_BIN, found)
-
-            feature = ids < n_features
-            rows, ids = rows[feature], ids[feature]
-            slots = self.slot_range[ids, 0]
-            own = slots < n_keys
-            feature_ids[rows[own], slots[own]] = ids[own]
-            rows, ids = rows[~own], ids[~own]
-            if also:
-                rows = np.concatenate([rows, *(where for where, _ in also)])
-                stand_ins = [np.full(len(where), stand_in) for where, stand_in in also]
-                ids = np.concatenate([ids, *stand_ins])
-            at, shared = distinct(rows, ids, n_features + n_columns)
-            if len(at):
-                place = np.arange(len(at))
-                new_row = np.append(True, at[1:] != at[:-1])
-                slot = n_keys + place - np.maximum.accumulate(np.where(new_row, place, 0))
-                lacking = int(slot.max()) + 1 - feature_ids.shape[1]
-                if lacking > 0:
-                    self._refuse_hollow(events, int(slot.max()) + 1, name, first_sequence)
-                    feature_ids = np.pad(
-                        feature_ids, ((0, 0), (0, lacking)), constant_values=ABSENT
-                    )
-                mark = shared >= n_features
-                feature_ids[at, slot] = np.where(mark, _marks_of(shared - n_features), shared)
+        numeric = np.empty((events.n_rows, len(self.numeric_names)), dtype=np.uint8)
+        first = first_bin(self.nothing, 0)
+        while True:
+            n_slots = len(self.slot_keys) + n_shared_slots
+            self._refuse_hollow(events, n_slots, name, first_sequence)
+            feature_ids = np.empty((events.n_rows, n_slots), dtype=np.int32)
+            needed = place_events(
+                events.ends, events.ids, self._places, first, feature_ids, numeric
+            )
+            if needed <= n_shared_slots:
+                break
+            n_shared_slots = needed
         self.impute_bins(numeric)
         return events.offsets, feature_ids, numeric
 
@@ -302,6 +271,7 @@ def fit_columns(
         imputed = _stand_ins(columns, seen, events, found)
         columns = replace(columns, imputed=imputed, imputed_bins=medians)
     events.rename(_ids_of_columns(columns, seen, found, new_id))
+    put_in_bins(events, columns.nothing, bin_edges)
     offsets, feature_ids, numeric_bins = columns._place(events, 0, "X")
     n_shared_slots = feature_ids.shape[1] - len(columns.slot_keys)
     return replace(columns, n_shared_slots=n_shared_slots), offsets, feature_ids, numeric_bins
@@ -387,14 +357,15 @@ def _stand_ins(
 def _ids_of_columns(
     columns: Columns, seen: Ids, found: _Indicators, new_id: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
-    """The ids of `Columns._ids` for those in order of appearance. shape: (n_seen,)"""
+    """The ids of scans under the columns for those in order of appearance. shape: (n_seen,)"""
     n_features, n_numeric = len(columns.feature_names), len(columns.numeric_names)
     renamed = new_id[found.first_seen]
-    renamed[found.numeric] = n_features + np.arange(n_numeric)
+    nothing = columns.nothing
+    renamed[found.numeric] = nothing + 1 + np.arange(n_numeric)
     for column, key in enumerate(columns.column_names):
         if key in seen.missing:
-            renamed[seen.missing[key]] = n_features + n_numeric + column
-    renamed[renamed == ABSENT] = n_features + n_numeric + len(columns.column_names)
+            renamed[seen.missing[key]] = n_features + column
+    renamed[renamed == ABSENT] = nothing
     return renamed.astype(np.int32)
 
 
@@ -439,11 +410,6 @@ def _checked(state: Any) -> Columns:
         imputed=imputed,
         imputed_bins=imputed_bins,
     )
-
-
-def _marks_of(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The feature ids, in shared slots, of missing columns that have no slot of their own."""
-    return MISSING - 1 - columns
 
 
 def _checked_slots(

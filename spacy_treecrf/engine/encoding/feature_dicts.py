@@ -56,51 +56,6 @@ def new_ids(next_id: Callable[[], int], indicator: bool = False) -> Ids:
     )
 
 
-def known_ids(
-    feature_names: list[str],
-    slots: list[int],
-    slot_keys: list[str],
-    numeric_names: list[str],
-    column_names: list[str],
-    indicator: bool = False,
-) -> Ids:
-    """Tables with the ids of features, then numeric columns, missing columns, and all else.
-
-    A feature whose slot is that of a key is the string value of this key.
-    """
-    n_features, n_numeric = len(feature_names), len(numeric_names)
-    nothing = n_features + n_numeric + len(column_names)
-    own: list[dict[str, int]] = [{} for _ in slot_keys]
-    shared: dict[str, int] = {}
-    for feature, (name, slot) in enumerate(zip(feature_names, slots, strict=True)):
-        if slot < len(own):
-            own[slot][name[len(slot_keys[slot]) + 1 :]] = feature
-        else:
-            shared[name] = feature
-
-    def by_name(name: str) -> int:
-        feature = shared.get(name)
-        if feature is None and own:
-            feature = next(as_string_values(name, strings), None)
-        return nothing if feature is None else feature
-
-    strings = _KnownTables("=", by_name)
-    for key, table in zip(slot_keys, own, strict=True):
-        strings[key] = _KnownIds(table, f"{key}=", by_name)
-    names = _KnownIds(shared, "", by_name)
-    numbers = {name: n_features + d for d, name in enumerate(numeric_names)}
-    missing = {key: n_features + n_numeric + c for c, key in enumerate(column_names)}
-    return Ids(
-        strings=strings,
-        bags=_KnownTables(":", by_name),
-        flags=names,
-        bare=names,
-        numbers=_KnownIds(shared | numbers, "", by_name) if numbers else names,
-        missing=_AsValue(strings) if indicator else _KnownIds(missing, "", lambda _: nothing),
-        first_number=n_features,
-    )
-
-
 def as_string_values(name: str, strings: dict[str, Any]) -> Iterator[int]:
     """Ids of every key and value in the tables that spell the name "key=value"."""
     cut = name.find("=")
@@ -187,6 +142,8 @@ def narrow_ranges(events: Events, n_keys: int, n_cells: int) -> list[tuple[int, 
     n_keys: cells that each row has beside those of its events. n_cells: the most in a range, if it
     is of more than one sequence.
     """
+    if (len(events.ids) + n_keys) * events.n_rows <= n_cells:  # no row is wider than all events
+        return [(0, len(events.offsets) - 1)]
     lengths = np.diff(events.offsets)
     n_sequences = len(lengths)
     widths = np.diff(events.ends)
@@ -204,17 +161,17 @@ def narrow_ranges(events: Events, n_keys: int, n_cells: int) -> list[tuple[int, 
     return [*ranges, (first, n_sequences)]
 
 
-def scan(X: Iterable[Iterable[Any]], ids: Ids, name: str) -> Events:
-    """Read every item of X once; errors call it by the name."""
+def scan(X: Iterable[Iterable[Any]], ids: Ids, name: str, first_sequence: int = 0) -> Events:
+    """Read every item of X once; errors call it by the name, and number its sequences."""
     events, values = array("i"), array("d")
     ends, offsets = array("q", [0]), array("q", [0])
     pending: list[int] = []  # of the current sequence: a list takes them faster than an array
     add, tables, bare = pending.append, ids.strings, ids.bare
     read = _entry_reader(ids, add, values.append)
-    for s, sequence in enumerate(_iterate(X, name, name)):
+    for s, sequence in enumerate(iterate(X, name, name), first_sequence):
         t, key = 0, None
         try:
-            for t, item in enumerate(_iterate(sequence, f"{name}[{s}]", name)):  # noqa: B007
+            for t, item in enumerate(iterate(sequence, f"{name}[{s}]", name)):  # noqa: B007
                 if isinstance(item, dict):
                     for key, value in item.items():
                         if type(value) is str:
@@ -257,7 +214,7 @@ def _entry_reader(
     def read(key: str, value: object) -> None:
         """Add the ids of an entry; `key` holds the keys above it too."""
         if not isinstance(key, str):
-            _plain(key)
+            plain(key)
         if value is True:
             add(flags[key])
         elif value is False:
@@ -267,13 +224,13 @@ def _entry_reader(
         elif isinstance(value, NUMBERS):
             read_number(key, value)
         elif isinstance(value, str):
-            add(strings[key][_plain(value)])
+            add(strings[key][plain(value)])
         elif isinstance(value, np.bool_):
             read(key, bool(value))
         elif isinstance(value, dict):
             for inner, inner_value in value.items():
                 if not isinstance(inner, str):
-                    _plain(inner)
+                    plain(inner)
                 read(f"{key}:{inner}", inner_value)
         elif isinstance(value, (list, tuple, set, frozenset)):
             bag = bags[key]
@@ -312,7 +269,8 @@ def _number_reader(
     return read_number
 
 
-def _iterate(value: Iterable[Any], where: str, name: str) -> Iterator[Any]:
+def iterate(value: Iterable[Any], where: str, name: str) -> Iterator[Any]:
+    """The elements of a list of sequences, or of one; what is no list is refused."""
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, dict, set, frozenset)):
         try:
             return iter(value)
@@ -339,7 +297,7 @@ class _Refused(Exception):
         self.kind, self.where, self.problem = kind, where, problem
 
 
-def _plain(name: object) -> str:
+def plain(name: object) -> str:
     """The name as a plain str, also if it is of a subclass such as np.str_."""
     if not isinstance(name, str):
         problem = f"has the key {name!r} of type {type(name).__name__}; keys must be str"
@@ -355,7 +313,7 @@ class _NewIds(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         if type(name) is not str:
-            return self[_plain(name)]
+            return self[plain(name)]
         self[name] = new = self.next_id()
         return new
 
@@ -368,32 +326,9 @@ class _NewTables(dict[str, dict[str, int]]):
 
     def __missing__(self, key: str) -> dict[str, int]:
         if type(key) is not str:
-            return self[_plain(key)]
+            return self[plain(key)]
         self[key] = new = _NewIds(self.next_id)
         return new
-
-
-class _KnownIds(dict[str, int]):
-    """Ids by name; unknown names are looked up by their full name, and never added."""
-
-    __slots__ = ("by_name", "prefix")
-
-    def __init__(self, known: dict[str, int], prefix: str, by_name: Callable[[str], int]) -> None:
-        super().__init__(known)
-        self.prefix, self.by_name = prefix, by_name
-
-    def __missing__(self, name: str) -> int:
-        return self.by_name(self.prefix + _plain(name))
-
-
-class _KnownTables(dict[str, dict[str, int]]):
-    """Ids by key and value; unknown ones are looked up by their full name, and never added."""
-
-    def __init__(self, separator: str, by_name: Callable[[str], int]) -> None:
-        self.separator, self.by_name = separator, by_name
-
-    def __missing__(self, key: str) -> dict[str, int]:
-        return _KnownIds({}, _plain(key) + self.separator, self.by_name)
 
 
 class _AsValue(dict[str, int]):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.boosting.linear import LinearScorer, LinearWeights
 from spacy_treecrf.engine.boosting.potentials import ForestScorer
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain import Chain, Mask
@@ -89,11 +89,13 @@ class LocalScorer:
 
     def _linear(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
         """What linear weights of the rows' own features add. shape: (n_rows, n_labels)"""
-        if self.linear.is_zero():
-            return np.zeros((data.n_rows, self.history.n_labels), np.float32)
-        own = LinearWeights(self.linear.categorical[self.history.n_features :], self.linear.numeric)
         few = replace(data, numeric=data.numeric[:, : len(self.bin_values)])
-        return linear_scores(few, own, self.bin_values, workers)
+        return self._own_linear.score(few, workers)
+
+    @cached
+    def _own_linear(self) -> LinearScorer:
+        own = LinearWeights(self.linear.categorical[self.history.n_features :], self.linear.numeric)
+        return LinearScorer(own, self.bin_values)
 
     @cached
     def _contexts(self) -> Contexts:
