@@ -24,6 +24,7 @@ from spacy_treecrf.engine.kernel_parts import (
     KernelCompiler,
     PartLibrary,
     library_class,
+    no_garbage_collection,
     set_environments,
 )
 from spacy_treecrf.engine.threads import in_own_thread
@@ -39,6 +40,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     returns_numbers: bool | None = None  # not known before something was compiled
+    part: Kernel  # what other kernels call: the same function, or a twin that Python cannot call
 
     def __call__(self, *args: Any) -> Any:
         if self.returns_numbers or not _in_main_thread():
@@ -55,7 +57,15 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read from the cache; what the kernel calls is part of it."""
         with global_compiler_lock, library_class(self.targetctx.codegen(), PartLibrary):
-            return super().compile(sig)
+            with no_garbage_collection():
+                return super().compile(sig)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Numba asks for this where another kernel calls this one, as for the next."""
+        return CPUDispatcher.get_call_template(self.part, args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        return CPUDispatcher.get_overload(self.part, sig)
 
     def add_overload(self, compiled: Any) -> None:
         """Take over what was compiled, or read from the cache, for some types of arguments."""
@@ -83,7 +93,10 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     }
     options = defaults | options
     compiled = Kernel(function, targetoptions=options, pipeline_class=KernelCompiler)
-    if not options["no_cpython_wrapper"]:
+    if options["no_cpython_wrapper"]:
+        compiled.part = compiled
+    else:
+        compiled.part = kernel(function, **options | {"no_cpython_wrapper": True})
         compiled._cache = KernelCache(function)
     return compiled
 
