@@ -20,6 +20,13 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from spacy_treecrf.engine.kernel_cache import KernelCache
+from spacy_treecrf.engine.kernel_parts import (
+    KernelCompiler,
+    PartLibrary,
+    library_class,
+    no_garbage_collection,
+    set_environments,
+)
 from spacy_treecrf.engine.threads import in_own_thread
 
 
@@ -33,6 +40,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     returns_numbers: bool | None = None  # not known before something was compiled
+    part: Kernel  # what other kernels call: the same function, or a twin that Python cannot call
 
     def __call__(self, *args: Any) -> Any:
         if self.returns_numbers or not _in_main_thread():
@@ -46,12 +54,27 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         with global_compiler_lock:
             return super()._compile_for_args(*args)
 
+    def compile(self, sig: Any) -> Any:
+        """Compile for a signature, or read from the cache; what the kernel calls is part of it."""
+        with global_compiler_lock, library_class(self.targetctx.codegen(), PartLibrary):
+            with no_garbage_collection():
+                return super().compile(sig)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Numba asks for this where another kernel calls this one, as for the next."""
+        return CPUDispatcher.get_call_template(self.part, args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        return CPUDispatcher.get_overload(self.part, sig)
+
     def add_overload(self, compiled: Any) -> None:
         """Take over what was compiled, or read from the cache, for some types of arguments."""
         numbers = _is_numbers(compiled.signature.return_type)
         if self.returns_numbers not in (None, numbers):
             raise TypeError(f"kernel {self.__name__} returns numbers for some arguments only")
         super().add_overload(compiled)
+        if not isinstance(compiled.library, PartLibrary):
+            set_environments(compiled)
         self.returns_numbers = numbers
 
 
@@ -61,9 +84,20 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
         return lambda function: kernel(function, **options)
     if config.DISABLE_JIT:
         return function
-    defaults = {"nopython": True, "boundscheck": None, "nogil": True}  # the first two as njit
-    compiled = Kernel(function, targetoptions=defaults | options)
-    compiled._cache = KernelCache(function)
+    defaults = {
+        "nopython": True,  # this and the next as njit
+        "boundscheck": None,
+        "nogil": True,
+        "no_cpython_wrapper": False,
+        "no_cfunc_wrapper": True,  # no kernel is an argument of another
+    }
+    options = defaults | options
+    compiled = Kernel(function, targetoptions=options, pipeline_class=KernelCompiler)
+    if options["no_cpython_wrapper"]:
+        compiled.part = compiled
+    else:
+        compiled.part = kernel(function, **options | {"no_cpython_wrapper": True})
+        compiled._cache = KernelCache(function)
     return compiled
 
 
@@ -75,7 +109,6 @@ step = functools.partial(
     error_model="numpy",
     forceinline=True,
     no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
 )
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.codegen import JITCodeLibrary
 
 from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.kernel_parts import library_class
 
 
 class KernelCache(NullCache):  # type: ignore[misc]
@@ -31,7 +33,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
         """What was compiled for a signature, or None: then numba compiles it."""
         for place in self._places:
             try:
-                compiled = place.load_overload(signature, target_context)
+                with library_class(target_context.codegen(), JITCodeLibrary):
+                    compiled = place.load_overload(signature, target_context)
             except Exception:  # of the disk, or whatever pickle makes of a damaged file
                 continue
             if compiled is not None:

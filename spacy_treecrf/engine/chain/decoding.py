@@ -67,7 +67,8 @@ def viterbi_bigram(
                 best[s] = value
                 y = v
         if best[s] == -np.inf:
-            labels[begin : begin + length] = 0
+            for t in range(length):
+                labels[begin + t] = 0
             continue
         for t in range(length - 1, 0, -1):
             labels[begin + t] = y
@@ -95,10 +96,12 @@ def _viterbi_general(
     for s in range(sequences.first, sequences.last):
         begin = offsets[s]
         length = offsets[s + 1] - begin
-        delta[:] = -np.inf
+        for c in range(n_contexts):
+            delta[c] = -np.inf
         delta[0] = 0.0
         for t in range(length):
-            after[:] = -np.inf
+            for c in range(n_contexts):
+                after[c] = -np.inf
             for c in range(n_labels ** min(t, order)):
                 if delta[c] == -np.inf:
                     continue
@@ -120,7 +123,8 @@ def _viterbi_general(
                 best[s] = delta[c]
                 context = c
         if best[s] == -np.inf:
-            labels[begin : begin + length] = 0
+            for t in range(length):
+                labels[begin + t] = 0
             continue
         for t in range(length - 1, -1, -1):
             labels[begin + t] = back[t, context] % n_labels

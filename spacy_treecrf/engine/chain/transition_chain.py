@@ -87,7 +87,8 @@ def _contraction(
     P(j | i) = weight[i, j] target[j] / source[i]
     """
     n_labels = len(target)
-    smallest[:] = np.inf
+    for j in range(n_labels):
+        smallest[j] = np.inf
     for i in range(n_labels):
         if source[i] > 0.0:
             inverse = 1.0 / source[i]
@@ -172,7 +173,8 @@ def _backward(
     scale, smallest = scratch.scale, scratch.smallest
     nodes, messages = out.nodes, out.messages
     n_labels = len(backward)
-    backward[:] = 1.0
+    for k in range(n_labels):
+        backward[k] = 1.0
     right = 0.0
     for t in range(length - 1, -1, -1):
         for k in range(n_labels):
@@ -191,7 +193,8 @@ def _backward(
             if mass > 0.0:
                 for j in range(n_labels):
                     outer[i, j] += mass * inward[j]
-        backward[:] = 0.0
+        for k in range(n_labels):
+            backward[k] = 0.0
         for j in range(n_labels):
             mass = inward[j]
             if mass > 0.0:

@@ -236,11 +236,13 @@ def add_tree_scores(
     n_plain = postings.class_first[n_labels]
     masks = np.empty(n_trees, np.uint64)
     bin_masks = np.empty(n_trees, np.uint64)
-    bin_masks[:] = ALL_LEAVES
+    for tree in range(n_trees):
+        bin_masks[tree] = ALL_LEAVES
     for i in range(len(rows)):
         row = rows[i]
         if data.numeric.shape[1] and (i == 0 or not _same_bins(data.numeric, row, rows[i - 1])):
-            bin_masks[:] = ALL_LEAVES
+            for tree in range(n_trees):
+                bin_masks[tree] = ALL_LEAVES
             apply_bins(data.numeric, row, postings, bin_masks)
         for tree in range(n_trees):  # a slice would take seconds to compile
             masks[tree] = bin_masks[tree]

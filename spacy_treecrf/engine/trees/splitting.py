@@ -227,10 +227,13 @@ def best_context(
     unsplit = node_g * node_g / (node_h + rule.penalty)
     label_sums = np.empty((n_labels + 1, 4))
     for lag in range(context_labels.shape[1]):
-        label_sums[:] = 0
+        for label in range(n_labels + 1):
+            for j in range(4):
+                label_sums[label, j] = 0.0
         for c in range(len(member)):
             if member[c]:
-                label_sums[context_labels[c, lag]] += sums[c]
+                for j in range(4):
+                    label_sums[context_labels[c, lag], j] += sums[c, j]
         for label in range(n_labels + 1):
             g, h, n = label_sums[label, 0], label_sums[label, 1], label_sums[label, 2]
             if n < rule.min_rows or node[2] - n < rule.min_rows:

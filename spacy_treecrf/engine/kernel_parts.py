@@ -1,0 +1,168 @@
+"""Compiling a kernel in little time: as one piece, and without counting references in vain.
+
+Left to itself, numba optimises every function that a kernel calls, turns it into machine code, and
+then does so again for whatever calls it, up to the kernel. Nobody calls such parts from Python, so
+they are only translated; they are linked into the kernel, and optimised there.
+
+And wherever a function takes an array out of a named tuple, numba counts references to all arrays
+of the tuple. A function that makes no arrays need not: whoever called it holds them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core import ir, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.environment import lookup_environment
+from numba.core.typed_passes import NopythonTypeInference
+
+_ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
+
+
+class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that only becomes part of others: neither optimised nor runnable."""
+
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironments()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """0, as numba has it for a function without a wrapper for Python."""
+        self._ensure_finalized()
+        return 0
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """The kernel is optimised, with this part in it."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _NoEnvironments:
+    """Stands in where numba would set the environment of machine code that a part has not."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Environments are set when the kernel is there: see `set_environments`."""
+
+
+class KernelCompiler(Compiler):  # type: ignore[misc]
+    """numba's compiler, with runnable code for whatever Python can call."""
+
+    def __init__(
+        self,
+        typingctx: Any,
+        targetctx: Any,
+        library: Any,
+        args: Any,
+        return_type: Any,
+        flags: Any,
+        locals: Any,
+    ) -> None:
+        if library is None and not flags.no_cpython_wrapper:
+            library = JITCodeLibrary(targetctx.codegen(), "kernel")
+            library.enable_object_caching()
+        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
+
+    def define_pipelines(self) -> Any:
+        pipelines = super().define_pipelines()
+        for passes in pipelines:
+            passes.add_pass_after(LeaveReferencesUncounted, NopythonTypeInference)
+            passes.finalize()
+        return pipelines
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class LeaveReferencesUncounted(FunctionPass):  # type: ignore[misc]
+    """Compile a function without counts of references if it makes and returns no arrays."""
+
+    _name = "leave_references_uncounted"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        if not _holds_arrays(state, state.return_type) and not _makes_arrays(state):
+            context = state.targetctx.subtarget(enable_nrt=False)
+            context.__dict__.pop("nrt", None)  # that of the context it is a copy of
+            state.targetctx = context
+        return False
+
+
+def _holds_arrays(state: Any, kind: Any) -> bool:
+    return bool(state.targetctx.data_model_manager[kind].contains_nrt_meminfo())
+
+
+def _makes_arrays(state: Any) -> bool:
+    """Whether something in a function results in a new array, and not in a view of another."""
+    for block in state.func_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, ir.DynamicRaise):
+                return True
+            if not isinstance(statement, ir.Assign) or not isinstance(statement.value, ir.Expr):
+                continue
+            made = _holds_arrays(state, state.typemap[statement.target.name])
+            if made and _is_new(statement.value, state.typemap):
+                return True
+    return False
+
+
+_VIEWS = {"getattr", "exhaust_iter", "static_getitem", "build_tuple", "cast", "phi", "null"}
+
+
+def _is_new(value: Any, typemap: Any) -> bool:
+    """Whether an expression, whose value holds arrays, makes them."""
+    if value.op == "call":
+        return not isinstance(typemap[value.func.name], types.NamedTupleClass)
+    if value.op == "getitem":
+        return not isinstance(typemap[value.index.name], types.Integer | types.SliceType)
+    return value.op not in _VIEWS
+
+
+@contextmanager
+def library_class(codegen: Any, kind: type) -> Iterator[None]:
+    """Make libraries of this class for the functions that are compiled meanwhile.
+
+    Whoever calls this holds numba's compiler lock.
+    """
+    before = codegen.__dict__.get("create_library")
+    codegen.create_library = lambda name, **options: kind(codegen, name, **options)
+    try:
+        yield
+    finally:
+        if before is None:
+            del codegen.create_library
+        else:
+            codegen.create_library = before
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Pause Python's search for cycles, a sixth of the time: the compiler drops what it makes."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def set_environments(compiled: Any) -> None:
+    """Set the environments of a kernel's parts, which numba sets for runnable code alone."""
+    library = compiled.library
+    for variable in library._final_module.global_variables:
+        if variable.name.startswith(_ENVIRONMENT):
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                library.codegen.set_env(variable.name, environment)
