@@ -18,6 +18,8 @@ MISSING_BIN = 0
 # partial sums are added chunk by chunk, so the result is the same for any number of workers.
 CHUNK_ROWS = 4096
 FEW_ROWS = 64  # that many are not worth ordering
+# Rows of a block: what exists for a block at a time never takes the memory of all rows.
+BLOCK_ROWS = 16 * CHUNK_ROWS
 
 
 @dataclass(frozen=True)
@@ -123,3 +125,8 @@ def cut_sequences(offsets: npt.NDArray[np.int64], n_rows: int) -> list[tuple[int
         ranges.append((first, last))
         first = last
     return ranges
+
+
+def cut_rows(n_rows: int, size: int) -> list[slice]:
+    """Ranges of so many rows each."""
+    return [slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]

@@ -121,10 +121,11 @@ class Booster:
         return run_rounds(self, rounds, Stopping(settings.patience, settings.monitor), callback)
 
     def learn_round(self) -> None:
-        residuals = self._current()
-        update = self._propose(residuals)
-        self._residuals_now = None  # not those of these scores if this is interrupted
-        self._residuals_now = self._take(update, residuals)
+        before = self._current().log_likelihood
+        update = self._propose(self._current())
+        # They take much memory, and are not those of these scores if this is interrupted.
+        self._residuals_now = None
+        self._residuals_now = self._take(update, before)
 
     def round_log_likelihood(self) -> float:
         return self.log_likelihood
@@ -208,22 +209,27 @@ class Booster:
         problem = LinearProblem(
             train.data,
             self.columns.bin_values,
-            residuals.g,
-            residuals.h,
+            residuals.of_label,
             train.lags,
             self.potentials.linear,
             self.potentials.previous_linear,
-            train.linear - train.previous_linear,
+            train.linear,
+            train.previous_linear,
         )
         return solve_linear_round(problem, self.settings.ridge, self.settings.trim, self.workers)
 
-    def _take(self, update: Update, before: Residuals) -> Residuals:
-        """Apply a step, cut down until it raises the objective; returns the next residuals."""
+    def _take(self, update: Update, before: float) -> Residuals:
+        """Apply a step, cut down until it raises the objective; returns the next residuals.
+
+        before: the objective, which is the log-likelihood of all rows.
+        """
         start = self.potentials
         applied: Update | None = None
+        after: Residuals | None = None
 
-        def move_to(factor: float) -> Residuals:
-            nonlocal applied
+        def move_to(factor: float) -> float:
+            nonlocal applied, after
+            after = None  # there is memory for one
             step = update if factor == 1.0 else start.scaled(update, factor)
             for cached in filter(None, (self.train, self.held_out)):
                 if applied:
@@ -231,25 +237,24 @@ class Booster:
                 cached.apply(step)
             applied = step
             self.potentials = start.after(step)
-            return self._residuals()
+            after = self._residuals()
+            return after.log_likelihood
 
         pseudo = self.settings.pseudo_rounds
         comparable = (start.rounds < pseudo) == (start.rounds + 1 < pseudo)
-        after = move_to(1.0)
-        if not comparable:
-            return after
-        factor = 1.0
+        now, factor = move_to(1.0), 1.0
         # Published gradient steps correct themselves in later rounds; the others never fall.
         if update.linear or self.settings.step == "newton" or self.settings.line_search:
-            while after.log_likelihood < before.log_likelihood and factor > 0.0:
+            while comparable and now < before and factor > 0.0:
                 factor = factor / 2.0 if factor > LEAST_FACTOR else 0.0
-                after = move_to(factor)
-        if self.settings.line_search and factor == 1.0:
+                now = move_to(factor)
+        if comparable and self.settings.line_search and factor == 1.0:
             for _ in range(MAX_DOUBLINGS):
                 further = move_to(2.0 * factor)
-                if further.log_likelihood <= after.log_likelihood:
-                    after = move_to(factor)
+                if further <= now:
+                    move_to(factor)
                     break
                 factor *= 2.0
-                after = further
+                now = further
+        assert after is not None
         return after

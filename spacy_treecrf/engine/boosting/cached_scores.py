@@ -5,6 +5,8 @@ A round then costs the evaluation of its own trees, never that of all trees.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,10 +15,18 @@ from spacy_treecrf.engine.boosting.potentials import ForestScorer, Potentials, U
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_cells import missing_cells
 from spacy_treecrf.engine.encoding.missing_methods import in_trees
-from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.sequences import BLOCK_ROWS, Sequences, cut_rows
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.trees.forest import Forest
+
+
+@dataclass
+class _LinearPart:
+    """Linear weights, and the scores of all rows under them while these are needed."""
+
+    weights: LinearWeights
+    scores: npt.NDArray[np.float32] | None = None  # shape: (n_rows, n_labels)
 
 
 class CachedScores:
@@ -40,23 +50,36 @@ class CachedScores:
         # shape: (n_rows, n_columns + n_numeric); None where nothing is missing, or where the trees
         # have nothing to do with missing values
         self.missing = missing_cells(data, columns.map) if self.incomplete else None
-        self.linear = self._linear_scores(potentials.linear)  # shape: (n_rows, n_labels)
-        self.previous_linear = self._linear_scores(potentials.previous_linear)
+        self._linear = _LinearPart(potentials.linear)
+        self._previous = _LinearPart(potentials.previous_linear)
         n_contexts = self.n_labels**context_order
         self.scores = np.repeat(self.linear[:, None, :], n_contexts, axis=1)
         self._add_to(self.scores, potentials.forest)
+
+    @property
+    def linear(self) -> npt.NDArray[np.float32]:
+        """Scores of the linear weights alone. shape: (n_rows, n_labels)"""
+        return self._scores_of(self._linear)
+
+    @property
+    def previous_linear(self) -> npt.NDArray[np.float32]:
+        """Scores of the weights before the last linear round. shape: (n_rows, n_labels)"""
+        return self._scores_of(self._previous)
 
     def apply(self, update: Update) -> None:
         """Bring the scores up to date with one more round."""
         self._add_to(self.scores, update.scored)
         if update.linear:
-            self._set_linear(self._linear_scores(update.linear))
+            self._move_linear(_LinearPart(update.linear))
+        else:
+            # Rounds of trees need only the sum; weights that move again are scored again.
+            self._linear.scores = self._previous.scores = None
 
     def revert(self, update: Update) -> None:
         """Take back the last update; values lie on a grid, so that nothing of it remains."""
         self._add_to(self.scores, update.scored.scaled(-1.0))
         if update.linear:
-            self._set_linear(self.previous_linear)
+            self._move_linear(self._previous)
 
     def of_trees(self, forest: Forest) -> npt.NDArray[np.float32]:
         """Scores that these trees alone would give. shape: (n_rows, n_contexts, n_labels)"""
@@ -64,12 +87,20 @@ class CachedScores:
         self._add_to(scores, forest)
         return scores
 
-    def _set_linear(self, scores: npt.NDArray[np.float32]) -> None:
-        self.scores += (scores - self.linear)[:, None, :]
-        self.previous_linear, self.linear = self.linear, scores
+    def _move_linear(self, part: _LinearPart) -> None:
+        """Replace the linear part of the scores."""
+        if part is not self._previous:
+            self._previous.scores = None  # not needed any more, and as large as the scores
+        old, new = self.linear, self._scores_of(part)
+        for rows in cut_rows(len(new), BLOCK_ROWS):
+            self.scores[rows] += (new[rows] - old[rows])[:, None, :]
+        self._previous, self._linear = self._linear, part
 
-    def _linear_scores(self, weights: LinearWeights) -> npt.NDArray[np.float32]:
-        return linear_scores(self.data, weights, self.columns.bin_values, self.workers)
+    def _scores_of(self, part: _LinearPart) -> npt.NDArray[np.float32]:
+        if part.scores is None:
+            bin_values = self.columns.bin_values
+            part.scores = linear_scores(self.data, part.weights, bin_values, self.workers)
+        return part.scores
 
     def _add_to(self, scores: npt.NDArray[np.float32], forest: Forest) -> None:
         if forest.n_trees:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spacy_treecrf.engine.boosting.cached_scores import CachedScores
-from spacy_treecrf.engine.boosting.residuals import Annotated, Residuals
+from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, Annotated, Residuals
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.boosting.unbiased import observed_weight, weigh_observed
 from spacy_treecrf.engine.missing_values.incomplete_growing import grow_incomplete_tree
@@ -44,7 +44,7 @@ class ForestGrower:
         def gradient_of(label: int) -> Gradient:
             if weight != 1.0:
                 return weigh_observed(self.annotated, residuals, label, weight)
-            return residuals.g[label], residuals.h[label]
+            return residuals.of_label(label, ALL_ROWS)
 
         labels = range(self.input.n_labels)
         seed = round_seed(self.settings.seed, round_)

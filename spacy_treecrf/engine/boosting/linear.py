@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, GradientOfLabel
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.kernel import kernel
-from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.sequences import BLOCK_ROWS, CHUNK_ROWS, Sequences, cut_rows
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import collect
 from spacy_treecrf.engine.trees.histogram import N_BINS
@@ -102,7 +103,7 @@ class LinearScorer:
         """The linear part of the scores. shape: (n_rows, n_labels)"""
         if self.is_zero:
             return np.zeros((data.n_rows, self.categorical.shape[1]), np.float32)
-        return _score(data, self.categorical, self.bin_scores, workers)
+        return _score(data, slice(0, data.n_rows), self.categorical, self.bin_scores, workers)
 
 
 def linear_scores(
@@ -114,20 +115,19 @@ def linear_scores(
 
 def _score(
     data: Sequences,
+    rows: slice,
     categorical: npt.NDArray[np.float32],
     bin_scores: npt.NDArray[np.float32],
     workers: Workers,
 ) -> npt.NDArray[np.float32]:
-    """Scores of all rows, from weights of features and scores of bins. (n_rows, n_labels)"""
-    out = np.zeros((data.n_rows, categorical.shape[1]), np.float32)
+    """Scores of some rows, from weights of features and scores of bins. (n_rows, n_labels)"""
+    feature_ids, numeric = data.feature_ids[rows], data.numeric[rows]
+    out = np.zeros((len(feature_ids), categorical.shape[1]), np.float32)
 
-    def score(chunk: tuple[int, int]) -> None:
-        rows = data.rows_of(chunk)
-        _add_linear_scores(
-            data.feature_ids[rows], data.numeric[rows], categorical, bin_scores, out[rows]
-        )
+    def score(piece: slice) -> None:
+        _add_linear_scores(feature_ids[piece], numeric[piece], categorical, bin_scores, out[piece])
 
-    workers.map(score, data.chunks)
+    workers.map(score, cut_rows(len(out), CHUNK_ROWS))
     return out
 
 
@@ -178,18 +178,21 @@ def _newton_direction(
 
 
 @kernel
-def _bound_along(
+def _add_bound_along(
     g: npt.NDArray[np.float32],
     h: npt.NDArray[np.float32],
     along: npt.NDArray[np.float32],
     before: npt.NDArray[np.float32],
     label: int,
-) -> tuple[float, float, float, float, float]:
-    """Slopes and curvatures of one class's bound in the plane of two directions.
+    bound: npt.NDArray[np.float64],
+) -> None:
+    """Add slopes and curvatures of one class's bound in the plane of two directions.
 
-    along, before: (n_rows, n_labels), the scores of the two directions.
+    along, before: (n_rows, n_labels), the scores of the two directions, of some rows. bound: (5,),
+    slopes along both, and curvatures along the first, both and the second.
     """
-    slope_a = slope_b = curve_aa = curve_ab = curve_bb = 0.0
+    slope_a, slope_b = bound[0], bound[1]
+    curve_aa, curve_ab, curve_bb = bound[2], bound[3], bound[4]
     for row in range(g.shape[0]):
         gradient = 0.0
         hessian = 0.0
@@ -203,7 +206,11 @@ def _bound_along(
         curve_aa += hessian * a * a
         curve_ab += hessian * a * b
         curve_bb += hessian * b * b
-    return slope_a, slope_b, curve_aa, curve_ab, curve_bb
+    bound[0] = slope_a
+    bound[1] = slope_b
+    bound[2] = curve_aa
+    bound[3] = curve_ab
+    bound[4] = curve_bb
 
 
 @dataclass(frozen=True)
@@ -212,12 +219,37 @@ class LinearProblem:
 
     data: Sequences
     bin_values: npt.NDArray[np.float64]  # shape: (n_numeric, N_BINS)
-    g: npt.NDArray[np.float32]  # shape: (n_labels, n_rows, n_contexts)
-    h: npt.NDArray[np.float32]
+    gradient_of: GradientOfLabel
     lags: npt.NDArray[np.uint8]
     weights: LinearWeights
     previous: LinearWeights  # before the last linear round
-    momentum: npt.NDArray[np.float32]  # shape: (n_rows, n_labels), scores of weights - previous
+    scores: npt.NDArray[np.float32]  # shape: (n_rows, n_labels), of the weights
+    previous_scores: npt.NDArray[np.float32]  # the same, of the previous weights
+
+
+def _bounds_along(
+    problem: LinearProblem,
+    direction: npt.NDArray[np.float32],
+    bin_direction: npt.NDArray[np.float32],
+    workers: Workers,
+) -> npt.NDArray[np.float64]:
+    """The bound of each class in the plane of its direction and its last step.
+
+    direction: (n_features, n_labels), bin_direction: (n_numeric, N_BINS, n_labels). The scores of
+    both directions are made for a block of rows at a time. shape: (n_labels, 5)
+    """
+    n_labels = direction.shape[1]
+    bounds = np.zeros((n_labels, 5))
+    for rows in cut_rows(problem.data.n_rows, BLOCK_ROWS):
+        along = _score(problem.data, rows, direction, bin_direction, workers)
+        before = problem.scores[rows] - problem.previous_scores[rows]
+
+        def add(k: int) -> None:
+            g, h = problem.gradient_of(k, rows)  # noqa: B023
+            _add_bound_along(g, h, along, before, k, bounds[k])  # noqa: B023
+
+        workers.map(add, range(n_labels))
+    return bounds
 
 
 def solve_linear_round(
@@ -231,9 +263,8 @@ def solve_linear_round(
 
     def precondition(k: int) -> None:
         """Fill the diagonal Newton step of class k."""
-        entries = collect(
-            problem.g[k], problem.h[k], problem.lags, n_labels, trim, 1.0, np.uint64(0)
-        )
+        g, h = problem.gradient_of(k, ALL_ROWS)
+        entries = collect(g, h, problem.lags, n_labels, trim, 1.0, np.uint64(0))
         direction[k], numeric_direction[k] = _newton_direction(
             data.feature_ids,
             data.numeric,
@@ -246,8 +277,8 @@ def solve_linear_round(
 
     workers.map(precondition, range(n_labels))
     bin_direction = bin_values[:, :, None] * numeric_direction.T[:, None, :]
-    along = _score(
-        data, np.ascontiguousarray(direction.T), bin_direction.astype(np.float32), workers
+    bounds = _bounds_along(
+        problem, np.ascontiguousarray(direction.T), bin_direction.astype(np.float32), workers
     )
 
     def best_step(k: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -256,9 +287,7 @@ def solve_linear_round(
         old = np.concatenate([problem.previous.categorical[:, k], problem.previous.numeric[:, k]])
         last = now - old
         ahead = np.concatenate([direction[k], numeric_direction[k]]).astype(float)
-        slope_a, slope_b, curve_aa, curve_ab, curve_bb = _bound_along(
-            problem.g[k], problem.h[k], along, problem.momentum, k
-        )
+        slope_a, slope_b, curve_aa, curve_ab, curve_bb = bounds[k].tolist()
         # np.sum, not a BLAS dot: BLAS threads would fight with ours, and its sums vary with them
         slope_a -= ridge * float(np.sum(now * ahead))
         slope_b -= ridge * float(np.sum(now * last))

@@ -176,8 +176,7 @@ def compute_pseudo_residuals(
         valid = np.arange(annotated.n_contexts) < n_labels ** annotated.lags.astype(int)[:, None]
         h = np.repeat((data.weights[:, None] * valid)[None], n_labels, axis=0).astype(np.float32)
     return Residuals(
-        g,
-        h,
+        lambda label, rows: (g[label, rows], h[label, rows]),
         edge_g,
         edge_hessian(annotated, expected, edge_g, gamma, bound),
         float(sum(part[1] for part in parts)),

@@ -7,6 +7,7 @@ that are known, so nothing else changes for partial labels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +35,12 @@ from spacy_treecrf.engine.trees.contexts import count_lags
 LOCAL_NODE_GAMMA = 2.0
 LOCAL_EDGE_GAMMA = 6.0
 
+# g and h, the negative gradient and the bound of its curvature: each (n_rows, n_contexts)
+Gradient = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+# The gradient of one label's pairs, of some rows. An empty h means that every hessian is 1.
+GradientOfLabel = Callable[[int, slice], Gradient]
+
+ALL_ROWS = slice(None)
 _NO_ROWS = np.zeros(0, np.int64)
 _NO_PAIRS = np.zeros((0, 0, 0), np.float32)
 
@@ -61,15 +68,28 @@ class Bound:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Gradients and hessians of the log-likelihood, and the log-likelihood itself."""
+    """Gradients and hessians of the log-likelihood, and the log-likelihood itself.
 
-    g: npt.NDArray[np.float32]  # shape: (n_labels, n_rows, n_contexts)
-    h: npt.NDArray[np.float32]  # the same, or (n_labels, 0, 0) where every hessian is 1
+    Those of all labels together would take twice the memory of the scores, so that they are made
+    label by label when they are asked for.
+    """
+
+    of_label: GradientOfLabel
     edge_g: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels); last: the first label
     edge_h: npt.NDArray[np.float64]
     log_likelihood: float
     # shape: (n_clamped_rows, n_contexts, n_labels), see Annotated.clamped_row; may be empty
     clamped: npt.NDArray[np.float32]
+
+    @property
+    def g(self) -> npt.NDArray[np.float32]:
+        """Gradients of all labels. shape: (n_labels, n_rows, n_contexts)"""
+        return np.stack([self.of_label(k, ALL_ROWS)[0] for k in range(self.edge_g.shape[1])])
+
+    @property
+    def h(self) -> npt.NDArray[np.float32]:
+        """Hessians of all labels; shape (n_labels, 0, 0) where every hessian is 1."""
+        return np.stack([self.of_label(k, ALL_ROWS)[1] for k in range(self.edge_g.shape[1])])
 
 
 def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
@@ -299,43 +319,57 @@ def _bounded(part: _Part, mixing: bool, found: _Found) -> Expectation:
 
 
 @kernel
+def _put_by_label(
+    pairs: npt.NDArray[np.float32], first_row: int, by_label: npt.NDArray[np.float32]
+) -> None:
+    """Put pairs (n_rows, n_contexts, n_labels) into by_label (n_labels, all rows, n_contexts)."""
+    n_rows, n_contexts, n_labels = pairs.shape
+    for k in range(n_labels):
+        for i in range(n_rows):
+            for c in range(n_contexts):
+                by_label[k, first_row + i, c] = pairs[i, c, k]
+
+
+class _Expected(NamedTuple):
+    """What a model expects of a training set, kept label by label."""
+
+    pairs: npt.NDArray[np.float32]  # shape: (n_labels, n_rows, n_contexts)
+    gamma: npt.NDArray[np.float32]  # shape: (n_rows,)
+    max_step: float  # 0: no bound, the hessian of a pair is its weight
+
+
+@kernel
 def _subtract(
-    pairs: npt.NDArray[np.float32],
-    gamma: npt.NDArray[np.float32],
-    max_step: float,
+    expected: _Expected,
+    label: int,
     first_row: int,
     observed: Observed,
     weights: npt.NDArray[np.float32],
     g: npt.NDArray[np.float32],
     h: npt.NDArray[np.float32],
 ) -> None:
-    """g = annotated - expected and its hessian, for the chunk that starts at first_row.
-
-    max_step 0 means no bound: the hessian of a pair is its weight.
-    """
-    n_rows, n_contexts, n_labels = pairs.shape
+    """g = annotated - expected of a label and its hessian, for the rows from first_row on."""
     labels, context, n_valid, clamped_row, clamped = observed
-    want_h = h.shape[1] > 0
+    pairs, gamma, max_step = expected
+    want_h = h.shape[0] > 0
     newton = max_step > 0.0
     inverse_step = 1.0 / max_step if newton else 0.0
-    for i in range(n_rows):
+    for i in range(g.shape[0]):
         row = first_row + i
         weight = weights[row]
         q_row = clamped_row[row] if len(clamped_row) else -1
-        for c in range(n_contexts):
-            valid = c < n_valid[row]
-            for k in range(n_labels):
-                p = np.float64(pairs[i, c, k])
-                if q_row >= 0:
-                    residual = clamped[q_row, c, k] - p
-                else:
-                    residual = (k == labels[row] and c == context[row]) - p
-                g[k, row, c] = weight * residual
-                if want_h:
-                    bound = 1.0
-                    if newton:
-                        bound = max(gamma[i] * p * (1.0 - p), abs(residual) * inverse_step)
-                    h[k, row, c] = weight * bound if valid else 0.0
+        for c in range(g.shape[1]):
+            p = np.float64(pairs[label, row, c])
+            if q_row >= 0:
+                residual = clamped[q_row, c, label] - p
+            else:
+                residual = (label == labels[row] and c == context[row]) - p
+            g[i, c] = weight * residual
+            if want_h:
+                bound = 1.0
+                if newton:
+                    bound = max(gamma[row] * p * (1.0 - p), abs(residual) * inverse_step)
+                h[i, c] = weight * bound if c < n_valid[row] else 0.0
 
 
 @dataclass(frozen=True)
@@ -374,37 +408,44 @@ def compute_residuals(
 ) -> Residuals:
     """Residuals of all rows under scores (n_rows, n_contexts, n_labels)."""
     data = annotated.data
-    n_labels = annotated.n_labels
-    shape = (n_labels, data.n_rows, annotated.n_contexts)
-    g = np.empty(shape, np.float32)
-    h = np.empty(shape if bound or annotated.weighted else (n_labels, 0, 0), np.float32)
+    n_labels, n_contexts = annotated.n_labels, annotated.n_contexts
     mixing = bool(bound and bound.mixing)
-    max_step = bound.max_step if bound else 0.0
+    expected = _Expected(
+        np.empty((n_labels, data.n_rows, n_contexts), np.float32),
+        np.empty(data.n_rows, np.float32),
+        bound.max_step if bound else 0.0,
+    )
     clamped = _expect_clamped(annotated, scores, chain, workers)
     observed = annotated.observed(clamped.pairs)
     log_likelihood = np.empty(data.n_sequences)
 
-    def subtract(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], float]:
-        """Fill g, h and log_likelihood of a chunk; returns its expected edges, and their gamma."""
-        expected = expect(annotated, scores, chain, chunk, mixing)
+    def infer(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], float]:
+        """Fill what belongs to a chunk; returns its expected edges, and their gamma."""
+        found = expect(annotated, scores, chain, chunk, mixing)
         rows, here = data.rows_of(chunk), slice(*chunk)
-        _subtract(
-            expected.pairs, expected.gamma, max_step, rows.start, observed, data.weights, g, h
-        )
+        _put_by_label(found.pairs, rows.start, expected.pairs)
+        expected.gamma[rows] = found.gamma
         offsets = data.offsets[chunk[0] : chunk[1] + 1] - rows.start
         paths = chains.path_scores(scores[rows], offsets, annotated.labels[rows], chain)
         known = np.where(annotated.partial[here], clamped.log_z[here], paths)
         with np.errstate(invalid="ignore"):  # both are -inf where constraints forbid everything
-            log_likelihood[here] = known - expected.log_z
-        return expected.edges, expected.edge_gamma * (rows.stop - rows.start)
+            log_likelihood[here] = known - found.log_z
+        return found.edges, found.edge_gamma * (rows.stop - rows.start)
 
-    parts = workers.map(subtract, data.chunks)
+    parts = workers.map(infer, data.chunks)
+
+    def of_label(label: int, some: slice) -> Gradient:
+        first, last, _ = some.indices(data.n_rows)
+        g = np.empty((last - first, n_contexts), np.float32)
+        h = np.empty(g.shape if bound or annotated.weighted else (0, 0), np.float32)
+        _subtract(expected, label, first, observed, data.weights, g, h)
+        return g, h
+
     expected_edges = np.sum([edges for edges, _ in parts], axis=0)
     gamma = sum(of_chunk for _, of_chunk in parts) / data.n_rows
     edge_g = annotated.edge_counts + clamped.edges - expected_edges
     return Residuals(
-        g,
-        h,
+        of_label,
         edge_g,
         edge_hessian(annotated, expected_edges, edge_g, gamma, bound),
         float(np.sum(annotated.sequence_weights * log_likelihood)),

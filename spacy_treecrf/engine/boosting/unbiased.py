@@ -12,7 +12,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.residuals import Annotated, Observed, Residuals
+from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, Annotated, Observed, Residuals
 from spacy_treecrf.engine.kernel import kernel
 
 
@@ -63,7 +63,7 @@ def weigh_observed(
     annotated: Annotated, residuals: Residuals, label: int, weight: float
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """g and h of a label's examples, the observed ones weighted. shape: (n_rows, n_contexts)"""
-    g, h = residuals.g[label], residuals.h[label]
+    g, h = residuals.of_label(label, ALL_ROWS)
     weighted_g, weighted_h = np.empty_like(g), np.empty_like(g)
     observed = annotated.observed(residuals.clamped)
     _weigh(g, h, label, observed, weight, weighted_g, weighted_h)

@@ -81,12 +81,12 @@ class Fit:
         problem = LinearProblem(
             self.training.data,
             self.training.columns.bin_values,
-            residuals.g,
-            residuals.h,
+            residuals.of_label,
             self.lags,
             self.weights,
             self.previous,
-            self.scores_of(self.weights) - self.scores_of(self.previous),
+            self.scores_of(self.weights),
+            self.scores_of(self.previous),
         )
         self.previous = self.weights
         self.weights = solve_linear_round(problem, RIDGE, trim, WORKERS)
