@@ -109,6 +109,14 @@ class Stopping:
             )
         return self.monitor
 
+    def value(self, figures: HeldOut) -> tuple[float, float]:
+        """What makes a round better than another: the figure, and after an equal F1 the likelihood.
+
+        Few held-out spans have the same F1 in many rounds.
+        """
+        name = self.figure(figures)
+        return getattr(figures, name), figures.log_likelihood if name == "f1" else 0.0
+
     def ends(self, rounds: int, best_round: int, best_value: float) -> bool:
         """Whether to stop after a round that was no better than the best."""
         # Accuracy and F1 of 0: nothing was right yet, so that waiting told nothing.
@@ -125,9 +133,9 @@ def run_rounds(
     """Learn until `rounds` rounds are done in all; with held-out data, return the best of them."""
     began = time.perf_counter()
     best: Learned | None = None
-    best_round, best_value = learner.rounds, -np.inf
+    best_round, best_value = learner.rounds, (-np.inf, 0.0)
     if stopping.from_start and (start := learner.held_out_figures()):
-        best, best_value = learner.learned, getattr(start, stopping.figure(start))
+        best, best_value = learner.learned, stopping.value(start)
     while learner.rounds < rounds and not learner.finished:
         learner.learn_round()
         figures = learner.held_out_figures()
@@ -135,10 +143,10 @@ def run_rounds(
             callback(_round_info(learner, time.perf_counter() - began, figures, stopping))
         if figures is None:
             continue
-        value = getattr(figures, stopping.figure(figures))
+        value = stopping.value(figures)
         if value > best_value:
             best, best_round, best_value = learner.learned, learner.rounds, value
-        elif stopping.ends(learner.rounds, best_round, best_value):
+        elif stopping.ends(learner.rounds, best_round, best_value[0]):
             break
     return learner.learned if best is None else best
 

@@ -113,3 +113,12 @@ def test_what_was_kept_is_said() -> None:
     line = kept_line(3, 9, "log_likelihood", -0.25)
     assert line == "kept round 3 of 9 (dev log-likelihood -0.2500)"
     assert kept_line(0, 9, "f1", None) == "kept round 0 of 9: none was better"
+
+
+def test_of_equal_f1_the_likelier_round_is_kept() -> None:
+    class SameF1(Scripted):
+        def held_out_figures(self) -> HeldOut | None:
+            return HeldOut(-abs(self.rounds - 4.0), 0.5, 0.9)
+
+    assert run_rounds(SameF1([]), 9, Stopping(3, "f1")) == "round 4"
+    assert run_rounds(SameF1([]), 9, Stopping(3, "accuracy")) == "round 0"
