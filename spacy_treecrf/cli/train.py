@@ -178,6 +178,8 @@ def _report(
         "log_likelihood": curve.at(curve.log_likelihood, best),
         "held_out_log_likelihood": curve.at(curve.held_out_log_likelihood, best),
         "held_out_accuracy": curve.at(curve.held_out_accuracy, best),
+        "held_out_f1": curve.at(curve.held_out_f1, best),
+        "rounds_tried": len(curve.log_likelihood),
         "seconds": curve.seconds[-1] if curve.seconds else 0.0,
         "interrupted": stopped,
     }
@@ -192,9 +194,21 @@ def _report(
     )
     if result["log_likelihood"] is not None:
         typer.echo(f"training log-likelihood per token: {result['log_likelihood']:.4f}")
+    if curve.held_out_accuracy:
+        typer.echo(_kept(result, crf.settings.monitor, spans=bool(curve.held_out_f1)))
     if result["held_out_accuracy"] is not None:
         typer.echo(
             f"held-out: token accuracy {result['held_out_accuracy']:.2%}, log-likelihood per token "
             f"{result['held_out_log_likelihood']:.4f}"
         )
     typer.echo(f"saved to {target}")
+
+
+def _kept(result: dict[str, Any], monitor: str, spans: bool) -> str:
+    """Which round early stopping has chosen, and by which figure."""
+    from spacy_treecrf.engine.boosting.rounds import kept_line
+
+    if monitor == "auto":
+        monitor = "f1" if spans else "log_likelihood"
+    value = result[f"held_out_{monitor}"]
+    return kept_line(result["rounds"], result["rounds_tried"], monitor, value)

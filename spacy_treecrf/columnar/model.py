@@ -24,7 +24,7 @@ FILE_IN_FOLDER = "model.treecrf"
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """How training went: four lists with a value for each round.
+    """How training went: lists with a value for each round.
 
     Some lists may begin at a later round than the others; all end with the last round.
     """
@@ -32,6 +32,7 @@ class TrainingCurve:
     log_likelihood: list[float] = field(default_factory=list)  # per token of the training data
     held_out_log_likelihood: list[float] = field(default_factory=list)  # empty without such data
     held_out_accuracy: list[float] = field(default_factory=list)
+    held_out_f1: list[float] = field(default_factory=list)  # empty where labels spell no spans
     seconds: list[float] = field(default_factory=list)  # of this run, not of the model
 
     def add(self, info: RoundInfo) -> None:
@@ -40,9 +41,11 @@ class TrainingCurve:
         if info.held_out_log_likelihood is not None and info.held_out_accuracy is not None:
             self.held_out_log_likelihood.append(info.held_out_log_likelihood)
             self.held_out_accuracy.append(info.held_out_accuracy)
+        if info.held_out_f1 is not None:
+            self.held_out_f1.append(info.held_out_f1)
 
     def at(self, values: list[float], round_: int) -> float | None:
-        """The value that one of the four lists has for a round, counted from 1."""
+        """The value that one of the lists has for a round, counted from 1."""
         index = round_ - 1 - (len(self.log_likelihood) - len(values))
         return values[index] if 0 <= index < len(values) else None
 
@@ -53,7 +56,9 @@ class TrainingCurve:
 
     @classmethod
     def from_state(cls, reader: StateReader) -> TrainingCurve:
-        names = cls.__dataclass_fields__
+        names = [name for name in cls.__dataclass_fields__ if name != "held_out_f1"]
+        if reader.has("held_out_f1"):  # files of 0.1.0 do not
+            names.append("held_out_f1")
         values = {name: reader.array(name, np.float64, (None,)).tolist() for name in names}
         return cls(**{**values, "seconds": []})  # files of 0.1.0 hold times
 

@@ -45,6 +45,7 @@ def fit(
     if held_out is None:  # held-out values would end before those of the training data
         curve.held_out_log_likelihood.clear()
         curve.held_out_accuracy.clear()
+        curve.held_out_f1.clear()
     estimator.callback = curve.add
     X_dev, y_dev = held_out if held_out is not None else (None, None)
     try:

@@ -138,6 +138,7 @@ class SequenceEstimator(ABC):
             trainer = model.trainer(data, workers, held_out)
             try:
                 self.model_ = trainer.train(rounds, progress)
+                progress.say_kept(self.model_.rounds)
             except KeyboardInterrupt as interrupt:
                 self.model_ = trainer.model
                 raise TrainingInterrupted(trainer.model) from interrupt

@@ -103,9 +103,10 @@ class BoostedCRF(SequenceEstimator):
     patience : int, default=10
         Number of rounds without a better held-out figure before training stops; 0 is never. It
         counts where `fit` is given X_dev and y_dev; the best round is kept.
-    monitor : {"log_likelihood", "accuracy"}, default="log_likelihood"
+    monitor : {"auto", "f1", "accuracy", "log_likelihood"}, default="auto"
         Held-out figure that decides when to stop and which round is the best. It counts where
-        `fit` is given X_dev and y_dev.
+        `fit` is given X_dev and y_dev. "auto" is the F1 of spans where the labels spell spans
+        (BIO, BILUO, IOBES), and else the log-likelihood.
     threads : int, default=0
         Number of threads, which never changes the result; 0 means all cores.
     seed : int, default=0
@@ -152,7 +153,7 @@ class BoostedCRF(SequenceEstimator):
         constraints: str = "none",
         predictor: str = "viterbi",
         patience: int = 10,
-        monitor: str = "log_likelihood",
+        monitor: str = "auto",
         threads: int = 0,
         seed: int = 0,
         warm_start: bool = False,

@@ -78,9 +78,10 @@ class BoostedMEMM(LocalEstimator):
     patience : int, default=10
         Number of rounds without a better held-out figure before training stops; 0 is never. The
         best round is kept.
-    monitor : {"log_likelihood", "accuracy"}, default="log_likelihood"
-        Held-out figure that decides when to stop and which round is the best. Both figures are
-        those after the annotated previous labels.
+    monitor : {"auto", "f1", "accuracy", "log_likelihood"}, default="auto"
+        Held-out figure that decides when to stop and which round is the best. All figures are
+        those after the annotated previous labels. "auto" is the F1 of spans where the labels
+        spell spans (BIO, BILUO, IOBES), and else the log-likelihood.
     dev_share : float, default=0.2
         Share of the sequences that is held out where no held-out part is given. With 0 nothing
         is held out.
@@ -125,7 +126,7 @@ class BoostedMEMM(LocalEstimator):
         constraints: str = "none",
         predictor: str = "viterbi",
         patience: int = 10,
-        monitor: str = "log_likelihood",
+        monitor: str = "auto",
         dev_share: float = 0.2,
         threads: int = 0,
         seed: int = 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spacy_treecrf.engine.boosting.rounds import Callback, RoundInfo
+from spacy_treecrf.engine.boosting.rounds import Callback, RoundInfo, kept_line
 
 
 class Progress:
@@ -14,6 +14,7 @@ class Progress:
         self.callback = callback
         # No bar that shows nothing: Python would lose an interrupt in its finalizer.
         self.bar: Any = _new_bar(rounds) if verbose else None
+        self._judged: dict[int, RoundInfo] = {}  # rounds with held-out figures
 
     def __enter__(self) -> Progress:
         return self
@@ -31,10 +32,24 @@ class Progress:
     def _show(self, info: RoundInfo) -> None:
         shown = {"log-likelihood": f"{info.log_likelihood:.4f}"}
         if info.held_out_accuracy is not None:
+            self._judged[info.round] = info
             shown["held-out"] = f"{info.held_out_log_likelihood:.4f}"
             shown["accuracy"] = f"{info.held_out_accuracy:.2%}"
+        if info.held_out_f1 is not None:
+            shown["F1"] = f"{100 * info.held_out_f1:.1f}"
         self.bar.set_postfix(shown, refresh=False)
         self.bar.update(info.round - self.bar.n)
+
+    def say_kept(self, kept: int) -> None:
+        """Show at the end of the bar which round early stopping has chosen."""
+        if self.bar is None or not self._judged:
+            return
+        last = max(self._judged)
+        monitor = self._judged[last].monitor
+        assert monitor is not None
+        best = self._judged.get(kept)
+        value = None if best is None else getattr(best, f"held_out_{monitor}")
+        self.bar.set_postfix_str(kept_line(kept, last, monitor, value))
 
 
 def _new_bar(rounds: int) -> Any:

@@ -14,6 +14,7 @@ from spacy_treecrf.engine.boosting.linear import LinearWeights
 from spacy_treecrf.engine.boosting.potentials import Potentials, Scorer
 from spacy_treecrf.engine.boosting.rounds import Callback
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
@@ -211,6 +212,7 @@ class CRFTrainer(Trainer):
             crf.potentials,
             held_out,
         )
+        self._booster.spans = span_labels(crf.labels)
         self.data = self._booster.train.data
         self.n_annotated = self._booster.n_annotated
 

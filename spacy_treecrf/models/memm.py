@@ -15,6 +15,7 @@ from spacy_treecrf.engine.boosting.boosting import Booster
 from spacy_treecrf.engine.boosting.linear import LinearWeights
 from spacy_treecrf.engine.boosting.potentials import Potentials
 from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.constraints import Masks, constrain
 from spacy_treecrf.engine.encoding.columns import Columns
@@ -145,6 +146,10 @@ class MEMMTrainer(Trainer):
             memm.potentials,
             rows(held_out) if held_out else None,
         )
+        spans = span_labels(memm.labels)
+        if spans and memm.settings.right_to_left:
+            spans = spans.turned_round()
+        self._booster.spans = spans
         self.n_annotated = self._booster.n_annotated
 
     @property

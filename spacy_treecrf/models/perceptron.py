@@ -19,6 +19,7 @@ from spacy_treecrf.engine.boosting.rounds import (
     refuse_forbidden_labels,
     run_rounds,
 )
+from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain import Chain, StepPotentials
 from spacy_treecrf.engine.chain.constraints import Masks, first_forbidden
@@ -234,7 +235,8 @@ class PerceptronTrainer(Trainer):
 
     def train(self, rounds: int, callback: Callback | None = None) -> Perceptron:
         patience = self._model.settings.patience
-        return run_rounds(self, rounds, Stopping(patience, "accuracy", from_start=False), callback)
+        stopping = Stopping(patience, "auto", otherwise="accuracy", from_start=False)
+        return run_rounds(self, rounds, stopping, callback)
 
     def learn_round(self) -> None:
         self._model = self._pass(self._model)
@@ -247,7 +249,9 @@ class PerceptronTrainer(Trainer):
             return None
         data, model, workers = self._held_out, self._model, self._workers
         scores = model.scores(data, workers)
-        return figures_of(scores, data, model.chain, model.settings.predictor, workers)
+        return figures_of(
+            scores, data, model.chain, model.settings.predictor, workers, span_labels(model.labels)
+        )
 
     def _pass(self, model: Perceptron) -> Perceptron:
         """One round: every sequence once, with a stop wherever a voter is kept."""

@@ -21,6 +21,7 @@ from spacy_treecrf.engine.boosting.rounds import (
     run_rounds,
 )
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.chain.constraints import first_forbidden
 from spacy_treecrf.engine.codes.bits import (
     bit_probabilities,
@@ -125,7 +126,8 @@ class BitsTrainer(Trainer):
     def train(self, rounds: int, callback: Callback | None = None) -> SECOCModel:
         self._goal = rounds
         patience = self._model.settings.patience * BATCH
-        return run_rounds(self, rounds, Stopping(patience, "accuracy", from_start=False), callback)
+        stopping = Stopping(patience, "auto", otherwise="accuracy", from_start=False)
+        return run_rounds(self, rounds, stopping, callback)
 
     def learn_round(self) -> None:
         done = self._model.rounds
@@ -143,7 +145,9 @@ class BitsTrainer(Trainer):
             return None
         data, model = self._held_out, self.model
         scores = model.scores(data, self._workers)
-        return figures_of(scores, data, model.chain, model.settings.predictor, self._workers)
+        spans = span_labels(model.labels)
+        predictor = model.settings.predictor
+        return figures_of(scores, data, model.chain, predictor, self._workers, spans)
 
     @property
     def _crosses(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from spacy_treecrf.engine.boosting.rounds import Callback
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.codes.coded_boosting import CodedBooster
 from spacy_treecrf.engine.codes.course import Course
 from spacy_treecrf.engine.sequences import Sequences
@@ -39,6 +40,7 @@ class JointTrainer(Trainer):
             model.course or Course.start(model.potentials),
             held_out,
         )
+        self._booster.spans = span_labels(model.labels)
         self.data = self._booster.train.data
         self.n_annotated = self._booster.n_annotated
 

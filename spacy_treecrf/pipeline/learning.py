@@ -1,7 +1,7 @@
-"""Training through spaCy: examples come in batches, rounds are trained on each batch.
+"""Training through spaCy: examples come in batches, rounds are trained on what has come.
 
 A batch that comes again (the whole corpus in every step) keeps its encoded rows and its scores,
-so that a step costs what its rounds cost.
+so that a step costs what its rounds cost. Small batches are gathered: see `gathering`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.features.extractor import FeatureExtractor
 from spacy_treecrf.labels.biluo import Label, biluo_spans, without_cut_spans
 from spacy_treecrf.models.model import SequenceModel, Trainer
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.pipeline.gathering import Gathering, Identity, Item, n_tokens
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
 
-Identity = tuple[int, int, int]  # number of the reference, hashes of words and annotation
-
-# A batch of at least this share of the corpus is kept as a whole; of others, rows of docs are.
+# A batch of at least this share of the corpus is kept as a whole and gets rounds of its own; of
+# others, rows of docs are kept, and rounds are trained on all that has been gathered.
 BIG_BATCH = 0.5
 
 
@@ -70,7 +71,9 @@ class Learner:
         self._encoded_columns: Columns | None = None
         self._unseen: set[str] = set()  # labels that were warned of
         self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
-        self._pending: list[tuple[Identity, Example]] = []
+        self._pending: list[Item] = []
+        self._gathering: Gathering | None = None
+        self._rounds = 1  # for each epoch of gathered examples
         self._trainer: Trainer | None = None
         self._trainer_key: list[Identity] = []
         self._trainer_offsets = np.zeros(0, np.int64)
@@ -92,30 +95,101 @@ class Learner:
 
     def add(self, examples: Sequence[Example]) -> float:
         """Keep examples for the next step; returns their loss now: -log P(annotation) per token."""
-        self._pending += [(self._identity(example), example) for example in examples]
+        new = [(self._identity(example), example) for example in examples]
         # Epochs shuffle their examples; in one order, they are the same batch.
-        self._pending.sort(key=lambda item: item[0])
-        trainer = self._prepare()
-        loss, n_tokens = before = self._counted
-        if trainer is not None:
-            n_tokens = trainer.n_annotated
-            loss = -trainer.log_likelihood * n_tokens
-        self._counted = loss, n_tokens
+        self._pending = sorted([*self._pending, *new], key=lambda item: item[0])
+        before = self._counted
+        with self.shim.owing_nothing():
+            if self._is_part(self._pending):
+                loss, n_annotated = self._loss(examples)
+                self._counted = before[0] + loss, before[1] + n_annotated
+            elif (trainer := self._prepare(self._pending)) is not None:
+                n_annotated = trainer.n_annotated
+                self._counted = -trainer.log_likelihood * n_annotated, n_annotated
         self._workers.close()  # threads do not survive the fork of nlp.pipe(n_process=2)
-        return (loss - before[0]) / max(1, n_tokens - before[1])
+        loss, n_annotated = self._counted
+        return (loss - before[0]) / max(1, n_annotated - before[1])
 
     def step(self, rounds: int) -> None:
-        """Train so many rounds on the examples added since the last step."""
-        if self.shim.learned is not self._trainer_model:  # replaced since the examples were added
-            self._prepare()
-        trainer = self._trainer if self._pending else None
-        self._pending.clear()
+        """Train so many rounds on the examples added since the last step.
+
+        A batch that is a small part of the training data is gathered: rounds are trained on all
+        that was gathered when an epoch is over, or when someone asks for the model before.
+        """
+        batch, self._pending = self._pending, []
         self._counted = (0.0, 0)
-        if trainer is None:
+        self._rounds = rounds
+        if not batch:
             return
+        if self._is_part(batch):
+            assert self._gathering is not None
+            if self._gathering.knows(batch) or not self._gathering.complete:
+                self._gather(self._gathering, batch)
+                return
+            self._catch_up()
+        start = self.shim.learned
+        prepared = [identity for identity, _ in batch] == self._trainer_key
+        if not prepared or start is not self._trainer_model:  # replaced since `add`
+            self._prepare(batch)
+        if self._trainer is not None:
+            self._train(self._trainer, rounds)
+        self._gathering = Gathering(start, self.shim.learned)
+        if not self._fitted or n_tokens(batch) < self._big_batch:
+            self._gathering.add(batch)
+            self._gathering.owes, self._gathering.passed = False, 0
+
+    def _is_part(self, batch: Sequence[Item]) -> bool:
+        """Whether a batch is a part of an epoch that has begun: small, with examples before it."""
+        gathering, learned = self._gathering, self.shim.known
+        if gathering is None or not gathering.by_number or gathering.model is not learned:
+            return False
+        if self._fitted and n_tokens(batch) >= self._big_batch:
+            return False
+        return not gathering.is_covered_by(batch)
+
+    def _gather(self, gathering: Gathering, batch: Sequence[Item]) -> None:
+        """Add a part of an epoch; train if that is over, else when the model is asked for."""
+        was_complete = gathering.complete
+        gathering.add(batch)
+        if gathering.complete and (not was_complete or gathering.epoch_is_over()):
+            if not was_complete:
+                gathering.passed = n_tokens(batch)  # the new epoch begins with it
+            self._learn_gathered(gathering, restart=not was_complete)
+        elif gathering.owes:
+            self.shim.owed = self._catch_up
+
+    def _catch_up(self) -> None:
+        """Train on gathered examples that the model does not know yet."""
+        gathering = self._gathering
+        if gathering and gathering.owes and gathering.model is self.shim.known:
+            self._learn_gathered(gathering, restart=not gathering.complete)
+
+    def _learn_gathered(self, gathering: Gathering, restart: bool) -> None:
+        """Train rounds on all that was gathered; from the start if the epoch was incomplete.
+
+        So an epoch in parts teaches the same as one in a single batch.
+        """
+        gathering.owes = False
+        self.shim.owed = None
+        if restart:
+            self.shim.learned = gathering.start
+        trainer = self._prepare(gathering.items)
+        if trainer is not None:
+            self._train(trainer, self._rounds, most=self._most_rounds(gathering))
+        gathering.model = self.shim.learned
+
+    def _most_rounds(self, gathering: Gathering) -> int:
+        """How many rounds gathered examples get in all: spaCy's loop would go on for very long."""
+        model = self.shim.recipe.continued(self.shim.trained)
+        assert model.settings.rounds is not None  # a model's are decided
+        return model.settings.rounds + (gathering.start.rounds if gathering.start else 0)
+
+    def _train(self, trainer: Trainer, rounds: int, most: int | None = None) -> None:
         goal = trainer.model.rounds + rounds
         if self.shim.settings.rounds is not None:
             goal = min(goal, self.shim.settings.rounds)
+        elif most is not None:
+            goal = min(goal, most)
         done = False
         try:
             trainer.train(goal)
@@ -182,12 +256,21 @@ class Learner:
         self.shim.learned = recipe.new(self.shim.labels, columns, labels_only)
         self._fitted = (len(ids), len(offsets) - 1)
 
-    def _prepare(self) -> Trainer | None:
-        """A trainer on the pending examples; None if none of them is annotated."""
-        if not self._pending:
+    def _loss(self, examples: Sequence[Example]) -> tuple[float, int]:
+        """-log P(annotation) of examples under the model of now, and their annotated tokens."""
+        data = self._rows(examples)
+        if data is None:
+            return 0.0, 0
+        predictor = Predictor(self.shim.trained, self._workers, self.shim.settings.predictor)
+        log_p = predictor.apply(data).log_probability_of(data.labels)
+        return -float(log_p[np.isfinite(log_p)].sum()), data.n_annotated
+
+    def _prepare(self, items: Sequence[Item]) -> Trainer | None:
+        """A trainer on these examples; None if none of them is annotated."""
+        if not items:
             return None
-        key = [identity for identity, _ in self._pending]
-        examples = [example for _, example in self._pending]
+        key = [identity for identity, _ in items]
+        examples = [example for _, example in items]
         offsets = cut([example.predicted for example in examples], self.sequence)
         self._fit_again(examples, offsets)
         known = self._trainer is not None and key == self._trainer_key

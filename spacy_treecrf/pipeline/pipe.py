@@ -24,6 +24,7 @@ from spacy_treecrf.pipeline.confidence import (
     set_token_probabilities,
 )
 from spacy_treecrf.pipeline.label_names import names_of, sequence_labels
+from spacy_treecrf.pipeline.mean_loss import MeanLoss
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 from spacy_treecrf.pipeline.presets import allowed_labels_on
 from spacy_treecrf.pipeline.sequencing import check_mode, cut, starts_of
@@ -89,6 +90,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.scorer = scorer
         self.cfg: dict[str, Any] = {}
         self._learner: Learner | None = None
+        self._mean_loss = MeanLoss()
         self.shim.features = features
         if probabilities:
             register_extensions()
@@ -171,19 +173,20 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     ) -> dict[str, float]:
         """Take in examples; `finish_update` (or an optimizer given here) boosts on them.
 
-        The loss is -log P(annotation) per token, before that.
+        The loss is -log P(annotation) per token, before that: the mean of steps with one `losses`.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "TreeCRF.update")
-        losses[self.name] += self.learner.add(examples)
+        losses[self.name] = self._mean_loss.after(losses[self.name], self.learner.add(examples))
         if sgd:  # nlp.update passes None or False, and calls finish_update itself
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer | None) -> None:
-        """Boost `rounds_per_step` rounds on the examples of the updates since the last call."""
+        """Boost `rounds_per_step` rounds on the examples that came since the last call."""
+        self._mean_loss.end_step()
         self.learner.step(self.rounds_per_step)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ class ModelShim(Shim):
 
     recipe: How models are made here.
     learned: The model; None until the pipe is initialized.
+    known: The same without what is owed.
+    owed: Training on examples that were gathered; done when someone asks for the model.
     labels: The labels of sequences, BILUO where the task has spans; equal to the model's labels as
         soon as there is a model.
     """
@@ -28,7 +31,8 @@ class ModelShim(Shim):
         super().__init__(None)
         self.recipe = recipe
         self.constraints_of_task = constraints_of_task
-        self.learned: SequenceModel | None = None
+        self.known: SequenceModel | None = None
+        self.owed: Callable[[], None] | None = None
         self.labels: list[str] = []
         self.features: FeatureExtractor | None = None
 
@@ -37,6 +41,26 @@ class ModelShim(Shim):
 
         with Workers(self.settings.threads) as workers:
             return self.trained.scores(inputs, workers), _no_backprop
+
+    @property
+    def learned(self) -> SequenceModel | None:
+        if self.owed is not None:
+            train, self.owed = self.owed, None
+            train()
+        return self.known
+
+    @learned.setter
+    def learned(self, model: SequenceModel | None) -> None:
+        self.known = model
+
+    @contextmanager
+    def owing_nothing(self) -> Iterator[None]:
+        """Within it, the model is as it is: what is owed waits."""
+        owed, self.owed = self.owed, None
+        try:
+            yield
+        finally:
+            self.owed = owed
 
     @property
     def settings(self) -> ModelSettings:

@@ -26,6 +26,7 @@ def test_trains_evaluates_on_held_out_data_and_saves(tmp_path: Path) -> None:
     output = tmp_path / "m.treecrf"
     shown = good("train", train, "--dev", dev, "-o", output, *QUICK)
     assert "columns: 1 word, 2 value, 3 label" in shown
+    assert "kept round 4 of 4 (dev F1 100.0)" in shown
     assert "held-out: token accuracy 100.00%" in shown
     assert f"saved to {output}" in shown
     model = load(output)

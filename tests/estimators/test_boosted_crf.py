@@ -16,6 +16,7 @@ import pytest
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
+from spacy_treecrf.evaluation.spans import span_scores, total_score
 from spacy_treecrf.storage import container
 from tests.tiny import new, tiny_data
 
@@ -259,10 +260,29 @@ def test_held_out_data_stop_training_and_keep_the_best_round(monitor: str) -> No
     model.fit(X, Y, NEW_X, contrary)
     values = [getattr(info, f"held_out_{monitor}") for info in seen]
     assert len(seen) < 60
-    assert len(seen) == model.rounds_ + 3
+    assert len(seen) == max(model.rounds_, 4) + 3  # linear rounds do not count
     assert max(values) == values[model.rounds_ - 1] or model.rounds_ == 0
     plain = new(rounds=model.rounds_, linear_rounds=4).fit(X, Y)
     assert learned(model) == learned(plain)
+
+
+def test_labels_of_spans_are_watched_by_their_f1() -> None:
+    words = ["in", "Oslo", "and", "New", "York", "they", "Ann", "Lee"] * 3
+    bio = ["O", "B-LOC", "O", "B-LOC", "I-LOC", "O", "B-PER", "I-PER"] * 3
+    x = [[{"word": word} for word in words[i : i + 6]] for i in range(18)]
+    y = [bio[i : i + 6] for i in range(18)]
+    seen: list[RoundInfo] = []
+    model = new(rounds=9, patience=2, callback=seen.append).fit(x, y, x, y)
+    figures = [info.held_out_f1 for info in seen]
+    assert all(info.monitor == "f1" for info in seen)
+    assert figures[model.rounds_ - 1] == max(figures)
+    assert figures[model.rounds_ - 1] == pytest.approx(
+        total_score(span_scores(y, model.predict(x))).f1
+    )
+    new(monitor="log_likelihood", callback=seen.append).fit(x, y, x, y)
+    assert seen[-1].monitor == "log_likelihood"
+    with pytest.raises(ValueError, match="'f1', but the labels spell no spans"):
+        new(monitor="f1").fit(X, Y, X, Y)
 
 
 def test_held_out_data_do_not_change_the_rounds() -> None:
@@ -297,7 +317,14 @@ def test_verbose_shows_a_bar_on_stderr(capsys: pytest.CaptureFixture[str]) -> No
     new(verbose=True).fit(X, Y, X, Y)
     out, bar = capsys.readouterr()
     assert out == ""
-    for part in ("4/4", "round", "log-likelihood", "held-out", "accuracy"):
+    for part in (
+        "4/4",
+        "round",
+        "log-likelihood",
+        "held-out",
+        "accuracy",
+        "kept round 4 of 4 (dev",
+    ):
         assert part in bar
     new().fit(X, Y)
     assert capsys.readouterr() == ("", "")

@@ -32,6 +32,7 @@ from spacy_treecrf.engine.boosting.rounds import (
     run_rounds,
 )
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.boosting.span_f1 import SpanLabels
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
@@ -83,6 +84,7 @@ class Booster:
             potentials = Potentials.zeros(n_labels, len(columns.counts), len(columns.bin_values))
         self.potentials = potentials
         self.train = CachedScores(data, columns, context_order, potentials, workers)
+        self.spans: SpanLabels | None = None  # of the labels, for the F1 of held-out data
         self.held_out: CachedScores | None = None
         if held_out:
             self.held_out = CachedScores(held_out, columns, context_order, potentials, workers)
@@ -118,7 +120,9 @@ class Booster:
         settings = self.settings
         if not math.isfinite(self._current().log_likelihood):
             refuse_forbidden_labels(settings.constraints)
-        return run_rounds(self, rounds, Stopping(settings.patience, settings.monitor), callback)
+        warm_up = max(settings.linear_rounds, settings.pseudo_rounds)
+        stopping = Stopping(settings.patience, settings.monitor, warm_up=warm_up)
+        return run_rounds(self, rounds, stopping, callback)
 
     def learn_round(self) -> None:
         before = self._current().log_likelihood
@@ -134,7 +138,9 @@ class Booster:
         if self.held_out is None:
             return None
         cached, predictor = self.held_out, self.settings.predictor
-        return figures_of(cached.scores, cached.data, self._chain(), predictor, self.workers)
+        return figures_of(
+            cached.scores, cached.data, self._chain(), predictor, self.workers, self.spans
+        )
 
     def _current(self) -> Residuals:
         if self._residuals_now is None:

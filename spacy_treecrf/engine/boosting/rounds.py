@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.residuals import allowed_labels
+from spacy_treecrf.engine.boosting.span_f1 import SpanLabels, span_f1
 from spacy_treecrf.engine.chain.chain import Chain, log_probability_of
 from spacy_treecrf.engine.chain.prediction import predict_labels
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -29,6 +30,8 @@ class RoundInfo:
     trees: int  # in the whole model
     held_out_log_likelihood: float | None = None  # per annotated row
     held_out_accuracy: float | None = None
+    held_out_f1: float | None = None  # of spans, where labels spell spans
+    monitor: str | None = None  # which held-out figure decides
 
 
 Callback = Callable[[RoundInfo], None]
@@ -40,6 +43,7 @@ class HeldOut:
 
     log_likelihood: float  # per annotated row
     accuracy: float  # of annotated rows
+    f1: float | None = None  # of spans; None: labels spell no spans
 
 
 class RoundLearner(Protocol[Learned]):
@@ -82,13 +86,42 @@ class RoundLearner(Protocol[Learned]):
 class Stopping:
     """When the loop stops early, and which round it keeps.
 
-    patience: rounds without a better round, 0: never. monitor: "log_likelihood" or "accuracy" of
-    the held-out data. from_start: whether what was there before the first round may be the best.
+    patience: rounds without a better round, 0: never. monitor: "log_likelihood", "accuracy" or "f1"
+    of the held-out data; "auto": f1 where labels spell spans, else `otherwise`. warm_up: rounds at
+    the beginning that patience does not count, because trees had no say in them. from_start:
+    whether what was there before the first round may be the best.
     """
 
     patience: int
     monitor: str
+    otherwise: str = "log_likelihood"
+    warm_up: int = 0
     from_start: bool = True
+
+    def figure(self, figures: HeldOut) -> str:
+        """The name of the figure that decides."""
+        if self.monitor == "auto":
+            return self.otherwise if figures.f1 is None else "f1"
+        if self.monitor == "f1" and figures.f1 is None:
+            raise ValueError(
+                "treecrf: setting 'monitor' is 'f1', but the labels spell no spans (O, B-X, I-X, "
+                "...); use 'auto', 'accuracy' or 'log_likelihood'"
+            )
+        return self.monitor
+
+    def value(self, figures: HeldOut) -> tuple[float, float]:
+        """What makes a round better than another: the figure, and after an equal F1 the likelihood.
+
+        Few held-out spans have the same F1 in many rounds.
+        """
+        name = self.figure(figures)
+        return getattr(figures, name), figures.log_likelihood if name == "f1" else 0.0
+
+    def ends(self, rounds: int, best_round: int, best_value: float) -> bool:
+        """Whether to stop after a round that was no better than the best."""
+        # Accuracy and F1 of 0: nothing was right yet, so that waiting told nothing.
+        counted = rounds - max(best_round, self.warm_up)
+        return bool(self.patience) and best_value != 0.0 and counted >= self.patience
 
 
 def run_rounds(
@@ -100,26 +133,26 @@ def run_rounds(
     """Learn until `rounds` rounds are done in all; with held-out data, return the best of them."""
     began = time.perf_counter()
     best: Learned | None = None
-    best_round, best_value = learner.rounds, -np.inf
+    best_round, best_value = learner.rounds, (-np.inf, 0.0)
     if stopping.from_start and (start := learner.held_out_figures()):
-        best, best_value = learner.learned, getattr(start, stopping.monitor)
+        best, best_value = learner.learned, stopping.value(start)
     while learner.rounds < rounds and not learner.finished:
         learner.learn_round()
         figures = learner.held_out_figures()
         if callback:
-            callback(_round_info(learner, time.perf_counter() - began, figures))
+            callback(_round_info(learner, time.perf_counter() - began, figures, stopping))
         if figures is None:
             continue
-        value = getattr(figures, stopping.monitor)
+        value = stopping.value(figures)
         if value > best_value:
             best, best_round, best_value = learner.learned, learner.rounds, value
-        elif stopping.patience and learner.rounds - best_round >= stopping.patience:
+        elif stopping.ends(learner.rounds, best_round, best_value[0]):
             break
     return learner.learned if best is None else best
 
 
 def _round_info(
-    learner: RoundLearner[Learned], seconds: float, figures: HeldOut | None
+    learner: RoundLearner[Learned], seconds: float, figures: HeldOut | None, stopping: Stopping
 ) -> RoundInfo:
     info = RoundInfo(learner.rounds, learner.round_log_likelihood(), seconds, learner.n_trees)
     if figures is None:
@@ -128,6 +161,8 @@ def _round_info(
         info,
         held_out_log_likelihood=figures.log_likelihood,
         held_out_accuracy=figures.accuracy,
+        held_out_f1=figures.f1,
+        monitor=stopping.figure(figures),
     )
 
 
@@ -137,12 +172,26 @@ def figures_of(
     chain: Chain,
     predictor: str,
     workers: Workers,
+    spans: SpanLabels | None = None,
 ) -> HeldOut:
-    """Log-likelihood and accuracy of annotated rows that have these scores."""
+    """Log-likelihood and accuracy of annotated rows that have these scores, and F1 of spans."""
     annotated, n = data.labels != UNKNOWN_LABEL, data.n_annotated
     labels = predict_labels(scores, data, chain, predictor, workers)
     right = float((labels == data.labels)[annotated].sum())
-    return HeldOut(possible_log_likelihood(scores, data, chain) / n, right / n)
+    f1 = None if spans is None else span_f1(data.labels, labels, data.offsets, spans)
+    return HeldOut(possible_log_likelihood(scores, data, chain) / n, right / n, f1)
+
+
+def kept_line(kept: int, last: int, monitor: str, value: float | None) -> str:
+    """What early stopping chose, for people: "kept round 34 of 60 (dev F1 41.2)"."""
+    if value is None:
+        return f"kept round {kept} of {last}: none was better"
+    shown = f"log-likelihood {value:.4f}"
+    if monitor == "f1":
+        shown = f"F1 {100 * value:.1f}"
+    elif monitor == "accuracy":
+        shown = f"accuracy {value:.2%}"
+    return f"kept round {kept} of {last} (dev {shown})"
 
 
 def possible_log_likelihood(

@@ -135,9 +135,9 @@ class Settings(SettingsBase):
         high=10**6,
     )
     monitor: str = choice(
-        "log_likelihood",
+        "auto",
         "Held-out figure that decides when to stop and which round is the best.",
-        ("log_likelihood", "accuracy"),
+        ("auto", "f1", "accuracy", "log_likelihood"),
     )
     threads: int = integer(
         0,

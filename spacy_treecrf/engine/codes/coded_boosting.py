@@ -21,6 +21,7 @@ from spacy_treecrf.engine.boosting.rounds import (
     run_rounds,
 )
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.boosting.span_f1 import SpanLabels
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.codes.coded import (
@@ -100,6 +101,7 @@ class CodedBooster:
                 own = self._scores_of(forest, rows.data)
                 rows.scores, rows.speed = step.moved(rows.scores, rows.speed, own)
         self.rate = settings.shrinkage / damping(code)
+        self.spans: SpanLabels | None = None  # of the labels, for the F1 of held-out data
         self._residuals_now: CodedResiduals | None = None
 
     @property
@@ -151,7 +153,9 @@ class CodedBooster:
         rows = [data.rows_of(chunk) for chunk in data.chunks]
         chunks = [(r.start, r.stop) for r in rows]
         scores = code_scores(self.held_out.scores, self.code, chunks, self.workers)
-        return figures_of(scores, data, self.chain, self.settings.predictor, self.workers)
+        return figures_of(
+            scores, data, self.chain, self.settings.predictor, self.workers, self.spans
+        )
 
     def _current(self) -> CodedResiduals:
         if self._residuals_now is None:

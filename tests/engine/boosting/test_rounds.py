@@ -6,7 +6,13 @@ import math
 
 import pytest
 
-from spacy_treecrf.engine.boosting.rounds import HeldOut, RoundInfo, Stopping, run_rounds
+from spacy_treecrf.engine.boosting.rounds import (
+    HeldOut,
+    RoundInfo,
+    Stopping,
+    kept_line,
+    run_rounds,
+)
 
 NOTHING = [None] * 100
 
@@ -51,6 +57,11 @@ class Scripted:
         ([0.5] + [0.4] * 9, Stopping(4, "accuracy"), 0, 4),
         ([0.5] + [0.4] * 9, Stopping(4, "accuracy", from_start=False), 1, 5),
         ([0.1, 0.2, 0.3] + [0.1] * 7, Stopping(0, "log_likelihood"), 0, 9),
+        # nothing is right for a while: that does not count
+        ([0.0] * 7 + [0.1, 0.2, 0.1], Stopping(3, "accuracy"), 8, 9),
+        # nor do rounds of the warm-up
+        ([0.5] + [0.4] * 9, Stopping(2, "accuracy", warm_up=3), 0, 5),
+        ([0.1, 0.3] + [0.2] * 3 + [0.4] * 5, Stopping(2, "accuracy", warm_up=3), 5, 7),
         # only every third round is judged
         ([0.0, None, None, 0.5, None, None, 0.6, None, None, 0.1], Stopping(3, "accuracy"), 6, 9),
     ],
@@ -84,3 +95,30 @@ def test_callbacks_see_every_round() -> None:
     assert [info.held_out_accuracy for info in infos] == [0.5, None, 0.25]
     assert [info.held_out_log_likelihood for info in infos] == [-0.5, None, -0.25]
     assert all(math.isfinite(info.seconds) and info.seconds >= 0.0 for info in infos)
+
+
+def test_auto_watches_f1_where_there_are_spans() -> None:
+    without, with_spans = HeldOut(-1.0, 0.5), HeldOut(-1.0, 0.5, 0.25)
+    assert Stopping(1, "auto").figure(with_spans) == "f1"
+    assert Stopping(1, "auto").figure(without) == "log_likelihood"
+    assert Stopping(1, "auto", otherwise="accuracy").figure(without) == "accuracy"
+    assert Stopping(1, "log_likelihood").figure(with_spans) == "log_likelihood"
+    with pytest.raises(ValueError, match=r"monitor.*'f1'.*spell no spans.*use 'auto'"):
+        Stopping(1, "f1").figure(without)
+
+
+def test_what_was_kept_is_said() -> None:
+    assert kept_line(34, 60, "f1", 0.4121) == "kept round 34 of 60 (dev F1 41.2)"
+    assert kept_line(3, 9, "accuracy", 0.9) == "kept round 3 of 9 (dev accuracy 90.00%)"
+    line = kept_line(3, 9, "log_likelihood", -0.25)
+    assert line == "kept round 3 of 9 (dev log-likelihood -0.2500)"
+    assert kept_line(0, 9, "f1", None) == "kept round 0 of 9: none was better"
+
+
+def test_of_equal_f1_the_likelier_round_is_kept() -> None:
+    class SameF1(Scripted):
+        def held_out_figures(self) -> HeldOut | None:
+            return HeldOut(-abs(self.rounds - 4.0), 0.5, 0.9)
+
+    assert run_rounds(SameF1([]), 9, Stopping(3, "f1")) == "round 4"
+    assert run_rounds(SameF1([]), 9, Stopping(3, "accuracy")) == "round 0"
