@@ -17,6 +17,7 @@ MISSING_BIN = 0
 # Rows per chunk. A constant of the model's arithmetic, never derived from the number of threads:
 # partial sums are added chunk by chunk, so the result is the same for any number of workers.
 CHUNK_ROWS = 4096
+SORTED_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,12 @@ class Sequences:
 
     @cached
     def rows_by_bins(self) -> list[npt.NDArray[np.int64]]:
-        """All rows, ordered so that equal numeric bins are neighbours, in pieces of CHUNK_ROWS."""
+        """All rows, ordered so that equal numeric bins are neighbours, in pieces of CHUNK_ROWS.
+
+        Fewer than SORTED_ROWS rows stay as they are: few words of a sentence repeat.
+        """
         rows = np.arange(self.n_rows)
-        if self.numeric.shape[1]:
+        if self.numeric.shape[1] and self.n_rows >= SORTED_ROWS:
             draw = np.random.default_rng(0)
             digests = np.zeros(self.n_rows, np.uint64)
             for column in range(self.numeric.shape[1]):

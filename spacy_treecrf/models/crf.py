@@ -46,8 +46,8 @@ class CRF(SequenceModel):
     masks: Masks  # start, transition and end: 0, or -inf where forbidden
     potentials: Potentials
 
-    @property
-    def chain(self) -> Chain:
+    @cached
+    def chain(self) -> Chain:  # type: ignore[override]
         settings = self.settings
         return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
 

@@ -7,7 +7,7 @@ from spacy.tokens import Doc, Span
 from spacy_treecrf.labels.biluo import labels_of_spans
 from spacy_treecrf.pipeline.confidence import set_span_probabilities, set_token_probabilities
 from spacy_treecrf.pipeline.predictions import Prediction
-from spacy_treecrf.pipeline.tasks.task import SpanTask, Task
+from spacy_treecrf.pipeline.tasks.task import Task
 
 
 def annotate(
@@ -25,7 +25,7 @@ def annotate(
         if min_prob > 0.0:
             spans = [span for span, p in zip(spans, p_of_spans, strict=True) if p >= min_prob]
     made: list[Span] | None
-    if isinstance(task, SpanTask):
+    if hasattr(task, "annotate_spans"):  # a SpanTask; isinstance would take as long as the rest
         made = task.annotate_spans(doc, spans)
     elif task.constraints == "biluo":
         made = task.annotate(doc, labels_of_spans(spans, len(doc)))

@@ -89,6 +89,26 @@ def _add_linear_scores(
                 out[row, k] += bin_scores[column, bin_, k]
 
 
+class LinearScorer:
+    """Weights prepared for scoring many sequences: what each feature and each bin adds."""
+
+    def __init__(self, weights: LinearWeights, bin_values: npt.NDArray[np.float64]) -> None:
+        self._of_features = weights.categorical
+        self._of_bins = weights.bin_scores(bin_values)
+
+    def add(self, data: Sequences, scores: npt.NDArray[np.float32], workers: Workers) -> None:
+        """Add the linear part to scores (n_rows, n_labels)."""
+
+        def add_rows(chunk: tuple[int, int]) -> None:
+            rows = data.rows_of(chunk)
+            feature_ids, numeric = data.feature_ids[rows], data.numeric[rows]
+            _add_linear_scores(
+                feature_ids, numeric, self._of_features, self._of_bins, scores[rows]
+            )
+
+        workers.map(add_rows, data.chunks)
+
+
 def linear_scores(
     data: Sequences, weights: LinearWeights, bin_values: npt.NDArray[np.float64], workers: Workers
 ) -> npt.NDArray[np.float32]:

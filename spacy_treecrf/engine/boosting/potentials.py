@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.conjugate import Direction
-from spacy_treecrf.engine.boosting.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.boosting.linear import LinearScorer, LinearWeights
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.encoding.missing_cells import missing_cells
 from spacy_treecrf.engine.encoding.missing_methods import Incomplete
@@ -286,8 +286,9 @@ class Scorer:
 
         incomplete: how missing values are treated, if trees decide about them.
         """
-        self.linear = None if potentials.linear.is_zero() else potentials.linear
-        self.bin_values = bin_values
+        self.linear = None
+        if not potentials.linear.is_zero():
+            self.linear = LinearScorer(potentials.linear, bin_values)
         self.n_features, self.n_labels = potentials.linear.categorical.shape
         self.order = context_order
         contexts = list_contexts(self.n_labels, context_order)
@@ -297,9 +298,13 @@ class Scorer:
 
     def score(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
         """Scores of the rows. shape: (n_rows, n_contexts, n_labels)"""
-        scores = np.zeros((data.n_rows, self.n_labels**self.order, self.n_labels), np.float32)
+        n_contexts = self.n_labels**self.order
+        scores = np.zeros((data.n_rows, n_contexts, self.n_labels), np.float32)
         if self.linear:
-            scores += linear_scores(data, self.linear, self.bin_values, workers)[:, None, :]
+            once = scores if n_contexts == 1 else np.zeros_like(scores[:, :1])
+            self.linear.add(data, once.reshape(-1, self.n_labels), workers)
+            if n_contexts > 1:
+                scores += once
         if self.trees.n_trees:
             incomplete = self.trees.incomplete
             missing = missing_cells(data, incomplete.columns) if incomplete else None

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain_kernels import (
     TINY,
     Doubles,
@@ -63,6 +64,14 @@ _NO_PAIRS = np.zeros((0, 0, 0), dtype=np.float32)
 _NO_NODES = np.zeros((0, 0), dtype=np.float64)
 
 
+class ScaledMoves(NamedTuple):
+    """Potentials of moves as factors for the scaled pass."""
+
+    factors: Doubles  # shape: (n_labels + 1, n_labels), exp(moves - top)
+    top: float  # the largest potential of a move
+    fit: bool  # whether no factor underflows
+
+
 @dataclass(frozen=True)
 class Chain:
     """How labels follow each other: potentials of first, of neighbouring and of last labels.
@@ -106,6 +115,26 @@ class Chain:
     @property
     def n_contexts(self) -> int:
         return int(self.n_labels**self.order)
+
+    @cached
+    def steps(self) -> StepPotentials:
+        """What kernels add to scores."""
+        n_labels = self.n_labels
+        moves = np.zeros((n_labels + 1, n_labels))
+        if self.order == 0:
+            return StepPotentials(0, moves, np.zeros(n_labels))
+        moves[:n_labels] = self.trans
+        moves[n_labels] = self.start
+        return StepPotentials(self.order, moves, self.end.astype(np.float64))
+
+    @cached
+    def scaled_moves(self) -> ScaledMoves:
+        """The moves of `steps` as factors."""
+        moves = self.steps.moves
+        possible = moves > -np.inf
+        top = float(np.max(moves, where=possible, initial=-np.inf)) if possible.any() else 0.0
+        factors = np.exp(moves - top)
+        return ScaledMoves(factors, top, not np.any(possible & ~(factors >= TINY)))
 
     @property
     def pruned(self) -> int:
@@ -152,14 +181,8 @@ def kernel_arguments(
 
 
 def step_potentials(chain: Chain) -> StepPotentials:
-    """What kernels add to scores, from the potentials of the chain."""
-    n_labels = chain.n_labels
-    moves = np.zeros((n_labels + 1, n_labels))
-    if chain.order == 0:
-        return StepPotentials(0, moves, np.zeros(n_labels))
-    moves[:n_labels] = chain.trans
-    moves[n_labels] = chain.start
-    return StepPotentials(chain.order, moves, chain.end.astype(np.float64))
+    """What kernels add to scores, from the potentials of the chain; not to be written to."""
+    return chain.steps
 
 
 def log_normalizers(
@@ -278,20 +301,17 @@ def _run_all(
 
 def _run(sequences: ScoredChunk, chain: Chain, allowed: Mask, out: Marginals) -> None:
     """Infer what `out` has room for: by the scaled pass, and in log space where that gives up."""
-    steps = step_potentials(chain)
-    moves, offsets = steps.moves, sequences.offsets
+    steps = chain.steps
+    moves, offsets = chain.scaled_moves, sequences.offsets
     first, last = sequences.first, sequences.last
     rows = slice(int(offsets[first]), int(offsets[last]))
     out.pairs[rows] = 0.0
     out.nodes[rows] = 0.0
-    possible = moves > -np.inf
-    top = float(np.max(moves, where=possible, initial=-np.inf)) if possible.any() else 0.0
-    edges = np.exp(moves - top)
-    if np.any(possible & ~(edges >= TINY)):
-        out.log_z[first:last] = np.nan
+    if moves.fit:
+        scaled_pass(sequences, steps, moves.factors, allowed, out)
+        out.log_z[first:last] += moves.top * np.diff(offsets[first : last + 1])
     else:
-        scaled_pass(sequences, steps, edges, allowed, out)
-        out.log_z[first:last] += top * np.diff(offsets[first : last + 1])
+        out.log_z[first:last] = np.nan
     # From here, not from the kernel: most programs never need the twin, nor its compilation.
     for s in first + np.flatnonzero(np.isnan(out.log_z[first:last])):
         out.log_z[s] = log_space_pass(sequences, s, steps, allowed, out)

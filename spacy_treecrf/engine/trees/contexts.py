@@ -40,5 +40,7 @@ def list_contexts(n_labels: int, order: int) -> Contexts:
 
 def count_lags(offsets: npt.NDArray[np.int64], order: int) -> npt.NDArray[np.uint8]:
     """Return how many previous labels each row has, at most `order`. shape: (n_rows,)"""
+    if order == 0:
+        return np.zeros(int(offsets[-1]), np.uint8)
     starts = np.repeat(offsets[:-1], np.diff(offsets))
     return np.minimum(np.arange(offsets[-1]) - starts, order).astype(np.uint8)
