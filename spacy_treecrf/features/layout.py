@@ -117,14 +117,14 @@ class SourceTable:
             from spacy_treecrf.features.kernels.text_values import write_ids
 
             values = np.zeros((len(self.texts), n_rows), np.int64)
-            for which, (name, column) in enumerate(self.texts.items()):
+            for which, (name, texts) in enumerate(self.texts.items()):
                 if name in reading.texts:
-                    get = column.index.get
+                    get = texts.index.get
                     values[which] = [get(text, 0) for text in reading.texts[name]]
             feature_ids = self.feature_ids[first : first + n_rows]
             write_ids(values, self._text_columns(), feature_ids)
-            for name in reading.missing:
-                at = np.array(self.texts[name].cells) if name in self.texts else []
+            for name in set(reading.missing) & set(self.texts):
+                at = np.array(self.texts[name].cells)
                 where = np.flatnonzero(reading.missing[name])
                 feature_ids[where[:, None], at] = np.array(self.missing_ids)[at]
         if self.numbers:

@@ -47,7 +47,7 @@ class CRF(SequenceModel):
     potentials: Potentials
 
     @cached
-    def chain(self) -> Chain:  # type: ignore[override]
+    def chain(self) -> Chain:
         settings = self.settings
         return make_chain(self.potentials.edges, self.masks, settings.order, settings.beam)
 

@@ -102,9 +102,7 @@ class LinearScorer:
         def add_rows(chunk: tuple[int, int]) -> None:
             rows = data.rows_of(chunk)
             feature_ids, numeric = data.feature_ids[rows], data.numeric[rows]
-            _add_linear_scores(
-                feature_ids, numeric, self._of_features, self._of_bins, scores[rows]
-            )
+            _add_linear_scores(feature_ids, numeric, self._of_features, self._of_bins, scores[rows])
 
         workers.map(add_rows, data.chunks)
 
