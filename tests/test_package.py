@@ -47,7 +47,8 @@ ROOMS = {
     "pipeline/tasks": BASE,
     "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
     "corpora": BASE,
-    "tuning": set(),
+    # models for column files are trained and scored here; configs by spaCy
+    "tuning": ENGINE | {"models", "columnar", "evaluation"},
 }
 # The command line stands above all rooms.
 ROOMS["cli"] = set(ROOMS) | {"cli"}

@@ -41,7 +41,7 @@ def plot(
 ) -> None:
     """Plot the learning curve, which `train` keeps in the model, and the calibration on data.
 
-    Needs matplotlib: pip install "spacy-treecrf[plot]".
+    Needs matplotlib, the extra "plot": pip install matplotlib, or "spacy-treecrf[plot]".
     """
     from spacy_treecrf.cli.evaluate import judge_data
     from spacy_treecrf.evaluation import plots

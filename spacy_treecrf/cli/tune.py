@@ -1,4 +1,4 @@
-"""The command `tune`: good settings for a spaCy config."""
+"""The command `tune`: good settings for a spaCy config, or for a model of column files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from spacy_treecrf.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from spacy_treecrf.tuning.column_plan import ColumnPlan
     from spacy_treecrf.tuning.journal import Journal, Result
     from spacy_treecrf.tuning.search import Plan, Trial
 
@@ -26,6 +27,7 @@ Examples:
       --set components.treecrf.model.leaves=16,64 --set components.treecrf.model.ridge=0.3,1,3
   spacy-treecrf tune configs/ner.cfg -o best.cfg --train train.spacy --folds 5 --random 30 \\
       --set components.treecrf.model.shrinkage=0.1..1.0:log
+  spacy-treecrf tune train.conll -o best.treecrf --dev dev.conll --set leaves=16,64 --set rounds=60
 Run the same command again to go on after an interruption.
 """
 SHOWN = 10
@@ -34,13 +36,22 @@ SHOWN = 10
 # Many parameters: typer makes an option of each.
 @reports_errors
 def tune(
-    config: Annotated[Path, typer.Argument(help="Config of spaCy.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Config with the best settings.")],
-    train: Annotated[Path, typer.Option(help="Training data, .spacy file or folder of them.")],
+    source: Annotated[
+        Path, typer.Argument(help="Config of spaCy, to be trained on --train; or a column file.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Config with the best settings; for a column file, the model."
+        ),
+    ],
     settings: Annotated[
         list[str],
         typer.Option("--set", help="Setting and values: name=a,b,c or name=low..high[:log]."),
     ],
+    train: Annotated[
+        Path | None, typer.Option(help="Of a config: training data, .spacy file or folder of them.")
+    ] = None,
     dev: Annotated[
         Path | None, typer.Option(help="Held-out data; default: a part of the training data.")
     ] = None,
@@ -56,42 +67,114 @@ def tune(
     code: Annotated[
         Path | None, typer.Option(help="Python file with functions that the config names.")
     ] = None,
+    label_column: Annotated[
+        int, typer.Option(help="Of a column file: column of the label, from 1; negative: from end.")
+    ] = -1,
+    columns: Annotated[
+        str, typer.Option(help="Of a column file: what columns are, as in `train`.")
+    ] = "",
+    window: Annotated[
+        int | None, typer.Option(help="Of a column file: positions on both sides that count.")
+    ] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option(help="Of a column file: label that means: not annotated.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Encoding of column files.")] = "utf-8",
+    threads: Annotated[int, typer.Option(min=0, help="Of a column file; 0: all cores.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
 ) -> None:
-    """Try settings of a config by training on one part of the data and scoring on another.
+    """Try settings by training on one part of the data and scoring on another.
 
-    The score is that of spaCy's training: the best step, weighted by [training.score_weights].
+    Of a config, the score is that of spaCy's training: the best step, weighted by
+    [training.score_weights]. Of a column file, it is F1 where labels are those of spans, else
+    accuracy; the model of the best settings, trained on the whole file, is the output.
     """
-    from spacy.util import import_file
-
     from spacy_treecrf.tuning.journal import Journal
-    from spacy_treecrf.tuning.search import Plan, best_of
+    from spacy_treecrf.tuning.search import best_of
     from spacy_treecrf.tuning.space import draws, grid, parse_space
-    from spacy_treecrf.tuning.training import check_names, load_config, with_settings
 
     kept = journal or output.with_name(output.name + ".jsonl")
-    refuse_existing(output, force, config, train, dev, code, kept)
+    refuse_existing(output, force, source, train, dev, code, kept)
     space = parse_space(settings)
     _check_parts(folds, dev, hold_out)
-    if code is not None:
-        import_file("treecrf_tune_code", code)
-    base = load_config(config)
     trials = draws(space, random, seed) if random else grid(space)
-    check_names(base, list(space))
-    plan = Plan(base, trials, train, dev, folds, hold_out, seed)
+    parts = {"folds": folds, "hold_out": hold_out, "seed": seed}
+    plan: Plan | ColumnPlan
+    if train is None:
+        read = {"label_column": label_column, "window": window, "unlabelled": unlabelled}
+        plan = _column_plan(source, dev, trials, columns, encoding, read, threads=threads, **parts)
+    else:
+        plan = _config_plan(source, trials, train, dev, code, **parts)
     log = Journal(kept, plan.about())
     if len(log):
         say(f"{kept} holds {len(log)} results, which are used")
-    found = _search(plan, log, kept)
+    found = _search(plan, max(folds, 1), log, kept)
     best = best_of(found)
-    with output_text(output) as file:
-        file.write(with_settings(base, best.settings).to_str(interpolate=False))
+    _write_best(plan, best.settings, output)
     if as_json:
         print_json({"output": str(output), "best": best.settings, "trials": _as_json(found)})
     else:
         _print(found, list(space))
         typer.echo(f"\nsaved to {output}; all results are in {kept}")
+
+
+def _config_plan(
+    config: Path,
+    trials: list[dict[str, Any]],
+    train: Path,
+    dev: Path | None,
+    code: Path | None,
+    **parts: Any,
+) -> Plan:
+    from spacy.util import import_file
+
+    from spacy_treecrf.tuning.search import Plan
+    from spacy_treecrf.tuning.training import check_names, load_config
+
+    if code is not None:
+        import_file("treecrf_tune_code", code)
+    base = load_config(config)
+    check_names(base, list(trials[0]))
+    return Plan(base, trials, train, dev, **parts)
+
+
+def _column_plan(
+    data: Path,
+    dev: Path | None,
+    trials: list[dict[str, Any]],
+    columns: str,
+    encoding: str,
+    read: dict[str, Any],
+    **parts: Any,
+) -> ColumnPlan:
+    """The plan to tune on a column file. read: further arguments of `make_template`."""
+    from spacy_treecrf.columnar.files import read_column_file
+    from spacy_treecrf.columnar.template import make_template, parse_kinds
+    from spacy_treecrf.tuning.column_plan import ColumnData, ColumnPlan, check_settings
+
+    if data.suffix in (".cfg", ".spacy"):
+        raise ValueError(
+            f"treecrf: {data} is no column file; to tune a config of spaCy, name the config first "
+            "and its training data by --train"
+        )
+    check_settings(list(trials[0]))
+    file = read_column_file(data, encoding)
+    template = make_template(file, kinds=parse_kinds(columns), **read)
+    held_out = None if dev is None else ColumnData.of(read_column_file(dev, encoding), template)
+    return ColumnPlan(template, trials, ColumnData.of(file, template), held_out, **parts)
+
+
+def _write_best(plan: Plan | ColumnPlan, settings: dict[str, Any], output: Path) -> None:
+    from spacy_treecrf.tuning.search import Plan
+
+    if not isinstance(plan, Plan):
+        plan.best_model(settings).save(output)
+        return
+    from spacy_treecrf.tuning.training import with_settings
+
+    with output_text(output) as file:
+        file.write(with_settings(plan.config, settings).to_str(interpolate=False))
 
 
 def _check_parts(folds: int, dev: Path | None, hold_out: float) -> None:
@@ -101,11 +184,11 @@ def _check_parts(folds: int, dev: Path | None, hold_out: float) -> None:
         raise ValueError(f"treecrf: --hold-out is {hold_out}; use a number between 0 and 1")
 
 
-def _search(plan: Plan, log: Journal, kept: Path) -> list[Trial]:
+def _search(plan: Plan | ColumnPlan, n_folds: int, log: Journal, kept: Path) -> list[Trial]:
     """All trials, with a progress bar; what is done before Ctrl-C stays in the journal `kept`."""
     from spacy_treecrf.tuning.search import search
 
-    with _Bar(len(plan.trials) * max(plan.folds, 1)) as bar:
+    with _Bar(len(plan.trials) * n_folds) as bar:
         try:
             return search(plan, log, bar)
         except KeyboardInterrupt:

@@ -59,7 +59,10 @@ class Sequences:
 
     @cached
     def rows_by_bins(self) -> list[npt.NDArray[np.int64]]:
-        """All rows, ordered so that equal numeric bins are neighbours, in pieces of CHUNK_ROWS."""
+        """All rows, ordered so that equal numeric bins are neighbours, in pieces of CHUNK_ROWS.
+
+        FEW_ROWS stay as they are: few words of a sentence repeat.
+        """
         rows = np.arange(self.n_rows)
         if self.numeric.shape[1] and len(rows) > FEW_ROWS:
             draw = np.random.default_rng(0)

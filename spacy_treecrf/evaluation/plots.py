@@ -28,7 +28,8 @@ def require_matplotlib() -> Any:
         return importlib.import_module("matplotlib.figure")
     except ImportError as error:
         raise ValueError(
-            'treecrf: pictures need matplotlib; install it by: pip install "spacy-treecrf[plot]"'
+            'treecrf: pictures need matplotlib, the extra "plot" of spacy-treecrf; pip install '
+            'matplotlib, or pip install "spacy-treecrf[plot]"'
         ) from error
 
 

@@ -44,10 +44,18 @@ class DocumentWords:
 
     def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
         """The key of every token in every column; 0 is nothing. shape: (len(COLUMNS), n_tokens)"""
+        return self._found(batch)[0]
+
+    def has_values(self, batch: Batch, row: int) -> bool:
+        """Whether any token has something in a column."""
+        return self._found(batch)[1][row]
+
+    def _found(self, batch: Batch) -> tuple[npt.NDArray[np.uint64], list[bool]]:
         if self not in batch.memo:
-            batch.memo[self] = self._find(batch)
-        keys: npt.NDArray[np.uint64] = batch.memo[self]
-        return keys
+            keys = self._find(batch)
+            batch.memo[self] = keys, np.logical_or.reduce(keys, axis=1).tolist()
+        found: tuple[npt.NDArray[np.uint64], list[bool]] = batch.memo[self]
+        return found
 
     def _find(self, batch: Batch) -> npt.NDArray[np.uint64]:
         from spacy_treecrf.features.kernels.capital_runs import run_keys
@@ -95,6 +103,9 @@ class DocumentColumn(Source):
     def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
         keys: npt.NDArray[np.uint64] = self.words.keys(batch)[self.row]
         return keys
+
+    def is_empty(self, batch: Batch) -> bool:
+        return self.window == (0,) and not self.words.has_values(batch, self.row)
 
     def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
         keys = self.keys(batch)[positions]

@@ -16,6 +16,7 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.engine.encoding.binning import MAX_BINS
 from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.sequences import ABSENT
 from spacy_treecrf.features.batch import Batch
 from spacy_treecrf.features.layout import SourceTable, tables_of
 from spacy_treecrf.features.source import Entities, Source
@@ -155,7 +156,7 @@ class Extractor:
         training: bool = False,
     ) -> EncodedRows:
         batch = Batch(docs, offsets, self._attrs, training)
-        feature_ids = np.empty((batch.n_tokens, len(columns.slot_keys)), np.int32)
+        feature_ids = np.full((batch.n_tokens, len(columns.slot_keys)), ABSENT, np.int32)
         numeric = np.empty((batch.n_tokens, len(columns.numeric_names)), np.uint8)
         if not batch.n_tokens:
             return feature_ids, numeric
@@ -260,6 +261,8 @@ class _CachedSource:
         self, batch: Batch, feature_ids: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
     ) -> None:
         """Fill in the slots that belong to this source."""
+        if self.source.is_empty(batch):
+            return  # the slots hold ABSENT
         self.table.gather(self._rows(batch), batch.offsets, feature_ids, numeric)
 
     def forget(self, most: int) -> None:

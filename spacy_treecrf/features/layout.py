@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,10 @@ from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
 from spacy_treecrf.features.source import Reading, Source
 from spacy_treecrf.features.words import grown
+
+if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
+    from spacy_treecrf.features.kernels.bins import BinnedColumns
+    from spacy_treecrf.features.kernels.text_values import TextColumns
 
 EDGE = "<edge>"  # value of a position outside of the sequence
 _SLOT_NAME = re.compile(r"(.+)\[(-?\d+)\]", re.DOTALL)
@@ -55,6 +60,7 @@ class TextColumn:
     # value -> index from 1; 0 is unknown
     index: dict[str | None, int] = field(default_factory=dict)
     found: list[tuple[int, int, int]] = field(default_factory=list)  # value, which cell, id
+    # shape: (n_values + 1, n_cells)
     ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0), np.int32))
 
     def freeze(self) -> None:
@@ -78,6 +84,9 @@ class SourceTable:
         self.feature_ids: npt.NDArray[np.int32] = np.empty((0, 0), np.int32)
         self.bins: npt.NDArray[np.uint8] = np.empty((0, 0), np.uint8)
         self.runs: tuple[tuple[npt.NDArray[np.int64], ...], ...] = ()
+        # What kernels need of `texts` and `numbers`; made when first needed.
+        self._flat_texts: TextColumns | None = None
+        self._binned: BinnedColumns | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -104,25 +113,59 @@ class SourceTable:
         """Fill rows from `first` on with what was read."""
         self.feature_ids = grown(self.feature_ids, first + n_rows)
         self.bins = grown(self.bins, first + n_rows)
-        feature_ids = np.full((n_rows, self.feature_ids.shape[1]), ABSENT, np.int32)
-        for name, column in self.texts.items():
-            if name in reading.texts:
-                get = column.index.get
-                values = [get(text, 0) for text in reading.texts[name]]
-                feature_ids[:, column.cells] = column.ids[values]
-            if name in reading.missing:
-                at = np.array(column.cells)
+        if self.texts:
+            from spacy_treecrf.features.kernels.text_values import write_ids
+
+            values = np.zeros((len(self.texts), n_rows), np.int64)
+            for which, (name, texts) in enumerate(self.texts.items()):
+                if name in reading.texts:
+                    get = texts.index.get
+                    values[which] = [get(text, 0) for text in reading.texts[name]]
+            feature_ids = self.feature_ids[first : first + n_rows]
+            write_ids(values, self._text_columns(), feature_ids)
+            for name in set(reading.missing) & set(self.texts):
+                at = np.array(self.texts[name].cells)
                 where = np.flatnonzero(reading.missing[name])
                 feature_ids[where[:, None], at] = np.array(self.missing_ids)[at]
-        bins = np.full((n_rows, self.bins.shape[1]), MISSING_BIN, np.uint8)
-        for name, (cells, edges) in self.numbers.items():
-            if name in reading.numbers:
-                numbers = reading.numbers[name]
-                found = 1 + np.searchsorted(edges, numbers, side="left")
-                found[np.isnan(numbers)] = MISSING_BIN
-                bins[:, cells] = found[:, None]
-        self.feature_ids[first : first + n_rows] = feature_ids
-        self.bins[first : first + n_rows] = bins
+        if self.numbers:
+            from spacy_treecrf.features.kernels.bins import write_bins
+
+            numbers = np.full((len(self.numbers), n_rows), np.nan)
+            for column, name in enumerate(self.numbers):
+                if name in reading.numbers:
+                    numbers[column] = reading.numbers[name]
+            write_bins(numbers, self._binned_columns(), self.bins[first : first + n_rows])
+
+    def _text_columns(self) -> TextColumns:
+        """The text columns as the kernel sees them."""
+        from spacy_treecrf.features.kernels.text_values import TextColumns
+
+        if self._flat_texts is None:
+            columns = list(self.texts.values())
+            self._flat_texts = TextColumns(
+                ids=np.concatenate([column.ids.ravel() for column in columns]),
+                id_first=np.cumsum([0, *(column.ids.size for column in columns)], dtype=np.int64),
+                cells=np.concatenate([column.cells for column in columns]).astype(np.int64),
+                cell_first=np.cumsum([0, *(len(c.cells) for c in columns)], dtype=np.int64),
+            )
+            for column, start in zip(columns, self._flat_texts.id_first.tolist(), strict=False):
+                flat = self._flat_texts.ids[start : start + column.ids.size]
+                column.ids = flat.reshape(column.ids.shape)  # so that they are stored once
+        return self._flat_texts
+
+    def _binned_columns(self) -> BinnedColumns:
+        """The numeric columns as the kernel sees them."""
+        from spacy_treecrf.features.kernels.bins import BinnedColumns
+
+        if self._binned is None:
+            cells, edges = zip(*self.numbers.values(), strict=True)
+            self._binned = BinnedColumns(
+                edges=np.concatenate(edges).astype(np.float64),
+                edge_first=np.cumsum([0, *map(len, edges)], dtype=np.int64),
+                cells=np.concatenate(cells).astype(np.int64),
+                cell_first=np.cumsum([0, *map(len, cells)], dtype=np.int64),
+            )
+        return self._binned
 
     def gather(
         self,

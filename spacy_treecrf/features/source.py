@@ -57,6 +57,10 @@ class Source(ABC):
         """The key of each token; asked for only if the source is `cached`."""
         return np.zeros(batch.n_tokens, np.uint64)
 
+    def is_empty(self, batch: Batch) -> bool:
+        """Whether no token has a value, also not that of an edge: then nothing is read."""
+        return False
+
     def stamp(self, vocab: Vocab) -> Any:
         """A value that changes whenever cached values become stale, beside the vocab itself."""
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from spacy_treecrf.labels.biluo import OUTSIDE, biluo_labels, prefix_and_name
 from spacy_treecrf.pipeline.tasks.task import Task
@@ -21,3 +22,19 @@ def names_of(task: Task, labels: Sequence[str | None]) -> list[str]:
     if task.constraints == "biluo":
         known = (name for _, name in map(prefix_and_name, known) if name)
     return list(dict.fromkeys(known))
+
+
+def check_label(label: str) -> None:
+    """Refuse what cannot be a name of a label."""
+    if not isinstance(label, str) or not label:
+        raise ValueError(f"treecrf: cannot add the label {label!r}; use a text")
+
+
+def unknown_label(label: str, pipe: str, labels: Sequence[str]) -> ValueError:
+    """The error about a label that a pipe does not have."""
+    known = ", ".join(labels) or "none"
+    if not label:
+        return ValueError(f"treecrf: the span has no label; name one that {pipe!r} has: {known}")
+    near = get_close_matches(label, labels, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "use one of these"
+    return ValueError(f"treecrf: the pipe {pipe!r} has no label {label!r}, but {known}; {hint}")

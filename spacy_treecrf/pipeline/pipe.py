@@ -17,13 +17,16 @@ from thinc.api import Model, Optimizer
 
 from spacy_treecrf.engine.limits import check_nbest, check_nbest_labels
 from spacy_treecrf.evaluation.calibration import expected_calibration_error
-from spacy_treecrf.labels.biluo import labels_of_spans, write_span
-from spacy_treecrf.pipeline.confidence import (
-    register_extensions,
-    set_span_probabilities,
-    set_token_probabilities,
+from spacy_treecrf.labels.biluo import write_span
+from spacy_treecrf.pipeline.annotating import annotate
+from spacy_treecrf.pipeline.confidence import register_extensions
+from spacy_treecrf.pipeline.description import description_of
+from spacy_treecrf.pipeline.label_names import (
+    check_label,
+    names_of,
+    sequence_labels,
+    unknown_label,
 )
-from spacy_treecrf.pipeline.label_names import names_of, sequence_labels
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 from spacy_treecrf.pipeline.presets import allowed_labels_on
@@ -36,7 +39,7 @@ from spacy_treecrf.pipeline.stored_pipe import (
     reading_of_spacy,
     write_cfg,
 )
-from spacy_treecrf.pipeline.tasks.task import SpanTask, Task
+from spacy_treecrf.pipeline.tasks.task import Task
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -95,6 +98,9 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         if probabilities:
             register_extensions()
 
+    def __repr__(self) -> str:
+        return description_of(self.name, self.task, self.labels, self.shim.learned)
+
     @property
     def shim(self) -> ModelShim:
         return cast(ModelShim, self.model.shims[0])
@@ -117,7 +123,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     def add_label(self, label: str) -> int:
         """A label that a trained pipe may still learn. Returns 1 if it is new, 0 if not."""
-        _check_label(label)
+        check_label(label)
         if label in self.labels:
             return 0
         self.shim.add_labels(sequence_labels(self.task, [label]))
@@ -140,7 +146,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             found = {name for e in examples for name in names_of(self.task, self.task.gold(e))}
             labels = sorted(found)
         for label in labels:
-            _check_label(label)
+            check_label(label)
         self.shim.learned = None
         for label in labels:
             self.add_label(label)
@@ -213,26 +219,13 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             if not len(doc):
                 self.task.annotate(doc, [])
                 continue
-            spans, p_of_spans = prediction.spans, prediction.span_probabilities
-            p_of_token: dict[int, float] = {}
-            if p_of_spans:
-                for (start, end, _), p in zip(spans, p_of_spans, strict=True):
-                    p_of_token.update(dict.fromkeys(range(start, end), p))
-                spans = [
-                    span for span, p in zip(spans, p_of_spans, strict=True) if p >= self.min_prob
-                ]
-            made: list[Span] | None
-            if isinstance(self.task, SpanTask):
-                made = self.task.annotate_spans(doc, spans)
-            elif self.task.constraints == "biluo":
-                made = self.task.annotate(doc, labels_of_spans(spans, len(doc)))
-            else:
-                made = self.task.annotate(doc, prediction.labels)
-            if self.probabilities and prediction.probabilities is not None:
-                set_token_probabilities(doc, prediction.probabilities)
-                # by a token: a span may have lost whitespace at its ends
-                known = [span for span in made or [] if span.start in p_of_token]
-                set_span_probabilities(known, [p_of_token[span.start] for span in known])
+            annotate(
+                doc,
+                prediction,
+                self.task,
+                min_prob=self.min_prob,
+                probabilities=self.probabilities,
+            )
 
     def marginals(self, doc: Doc) -> npt.NDArray[np.float64]:
         """P(label) of every token: (n_tokens, len(sequence_labels))."""
@@ -258,16 +251,17 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         return best_combinations(choices, n)
 
     def span_probability(self, span: Span, label: str | None = None) -> float:
-        """P(the tokens of the span are exactly one span of this label, by default its own)."""
+        """P(the tokens of the span are exactly one span of this label, by default its own).
+
+        0 for an empty span and for one that runs over the end of a sequence.
+        """
         label = span.label_ if label is None else label
         if self.task.constraints != "biluo":
             raise ValueError("treecrf: only entities and spans have a span's probability")
+        if label not in self.labels:
+            raise unknown_label(label, self.name, self.labels)
         starts = starts_of(span.doc, self.sequence).tolist()
-        if (
-            not len(span)
-            or label not in self.labels
-            or any(span.start < s < span.end for s in starts)
-        ):
+        if not len(span) or any(span.start < s < span.end for s in starts):
             return 0.0
         wanted: list[str | None] = [None] * len(span.doc)
         write_span(wanted, span.start, span.end, label)
@@ -395,8 +389,3 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             read_model(self.model, stored["model"], f"{source} field 'model'")
         self.cfg.update(cfg)
         return self
-
-
-def _check_label(label: str) -> None:
-    if not isinstance(label, str) or not label:
-        raise ValueError(f"treecrf: cannot add the label {label!r}; use a text")

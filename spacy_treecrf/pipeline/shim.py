@@ -140,10 +140,12 @@ def _no_backprop(gradient: Any) -> Any:
 # the child with modules that are never finished, and it would wait for them for ever.
 _PREDICTING = (
     "models.predictor",
+    "features.kernels.bins",
     "features.kernels.capital_runs",
     "features.kernels.key_table",
     "features.kernels.phrases",
     "features.kernels.repeats",
+    "features.kernels.text_values",
     "features.kernels.windows",
 )
 

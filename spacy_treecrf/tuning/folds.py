@@ -41,7 +41,7 @@ def write_folds(
     docs = read_docs(source)
     pairs = []
     for fold in range(max(folds, 1)):
-        is_held_out = _rule(fold, folds, hold_out, seed)
+        is_held_out = held_out_rule(fold, folds, hold_out, seed)
         held_out = [is_held_out(doc.text) for doc in docs]
         if all(held_out) or not any(held_out):
             raise ValueError(
@@ -55,7 +55,8 @@ def write_folds(
     return pairs
 
 
-def _rule(fold: int, folds: int, hold_out: float, seed: int) -> Callable[[str], bool]:
+def held_out_rule(fold: int, folds: int, hold_out: float, seed: int) -> Callable[[str], bool]:
+    """A function that tells whether a text is held out: by `hold_out`, or in one of the folds."""
     if folds:
         return lambda text: int(position(text, seed) * folds) == fold
     return lambda text: position(text, seed) < hold_out

@@ -27,15 +27,20 @@ class Result:
 
 
 class Journal:
-    """A JSONL file of results; its first line says what the search is about."""
+    """A JSONL file of results; its first line says what the search is about.
+
+    It is written with the first score: a search that fails before leaves no journal, and a journal
+    without a score belongs to no search, so that it stands in the way of none.
+    """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         self.path = path
+        self._about = about
         self._results: dict[tuple[str, int], Result] = {}
+        self._unwritten: list[Result] = []  # failures before the first score
+        self._is_begun = False
         if path.exists() and path.stat().st_size:
-            self._read(about)
-        else:
-            self._append({"kind": KIND, **about})
+            self._read()
 
     def __len__(self) -> int:
         return len(self._results)
@@ -44,45 +49,56 @@ class Journal:
         return self._results.get((key_of(settings), fold))
 
     def add(self, result: Result) -> None:
-        self._append(asdict(result))
         self._results[key_of(result.settings), result.fold] = result
-
-    def _append(self, value: dict[str, Any]) -> None:
-        with self.path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+        self._unwritten.append(result)
+        if result.score is None and not self._is_begun:
+            return
+        lines = [asdict(own) for own in self._unwritten]
+        if not self._is_begun:
+            lines.insert(0, {"kind": KIND, **self._about})
+        # Until there is a score, the file holds nothing that is worth keeping.
+        with self.path.open("a" if self._is_begun else "w", encoding="utf-8", newline="\n") as file:
+            for line in lines:
+                file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
+        self._is_begun, self._unwritten = True, []
 
-    def _read(self, about: dict[str, Any]) -> None:
+    def _read(self) -> None:
+        """Take over the results of a file that belongs to this search; another one is refused."""
         data = self.path.read_bytes()
         whole = data.rfind(b"\n") + 1
         lines = data[:whole].split(b"\n")[:-1]
-        for number, line in enumerate(lines, start=1):
-            try:
-                value = json.loads(line)
-                if number > 1:
-                    result = Result(**value)
-                    self._results[key_of(result.settings), result.fold] = result
-                elif value.pop("kind") != KIND:
-                    raise ValueError("another kind")
-                elif value != about:
-                    changed = sorted(
-                        key for key in {*value, *about} if value.get(key) != about.get(key)
-                    )
-                    raise ValueError(
-                        f"treecrf: the journal {self.path} belongs to another search (different: "
-                        f"{', '.join(changed)}); name another --journal, or delete it"
-                    )
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                if str(error).startswith("treecrf"):
-                    raise
-                raise ValueError(
-                    f"treecrf: {self.path}:{number}: expected a line of a journal of `tune`, found "
-                    f"{line[:60]!r}; name another --journal, or delete the file"
-                ) from error
         if not lines:
             raise ValueError(
                 f"treecrf: {self.path} is not a journal of `tune`; name another --journal"
             )
+        about: dict[str, Any] = {}
+        results = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                value = json.loads(line)
+                if number > 1:
+                    results.append(Result(**value))
+                elif value.pop("kind") != KIND:
+                    raise ValueError("another kind")
+                else:
+                    about = value
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise ValueError(
+                    f"treecrf: {self.path}:{number}: expected a line of a journal of `tune`, found "
+                    f"{line[:60]!r}; name another --journal, or delete the file"
+                ) from error
+        if all(result.score is None for result in results):
+            return
+        if about != self._about:
+            names = sorted({*about, *self._about})
+            changed = [name for name in names if about.get(name) != self._about.get(name)]
+            raise ValueError(
+                f"treecrf: the journal {self.path} belongs to another search (different: "
+                f"{', '.join(changed)}); name another --journal, or delete it"
+            )
+        self._results = {(key_of(own.settings), own.fold): own for own in results}
+        self._is_begun = True
         if whole < len(data):  # the machine stopped in the middle of a line
             os.truncate(self.path, whole)

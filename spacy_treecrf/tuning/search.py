@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from thinc.api import Config
 
@@ -48,9 +49,28 @@ class Trial:
         return next((result.error for result in self.results if result.error), None)
 
 
+# A training with some settings, and the number of its fold, that ends in a score or an error.
+Training = Callable[[Settings, int], Result]
+
+
+class SearchPlan(Protocol):
+    """A plan of a search: the settings to try, and what to train with them."""
+
+    @property
+    def trials(self) -> list[Settings]: ...
+
+    def about(self) -> dict[str, object]:
+        """The facts that results depend on besides settings; the journal begins with them."""
+        ...
+
+    def trainings(self) -> AbstractContextManager[Sequence[Training]]:
+        """A training for each fold, as long as their data are there."""
+        ...
+
+
 @dataclass(frozen=True)
 class Plan:
-    """A plan of a search: the settings to try, and the data."""
+    """A plan to tune a config of spaCy."""
 
     config: Config
     trials: list[Settings]
@@ -63,32 +83,40 @@ class Plan:
     def about(self) -> dict[str, object]:
         """The facts that results depend on besides settings; the journal begins with them."""
         return {
-            "config": _digest(self.config.to_str(interpolate=False).encode()),
-            "train": _digest_of(self.train),
-            "dev": None if self.dev is None else _digest_of(self.dev),
+            "config": digest(self.config.to_str(interpolate=False).encode()),
+            "train": digest_of(self.train),
+            "dev": None if self.dev is None else digest_of(self.dev),
             "folds": self.folds,
             "hold_out": self.hold_out if self.dev is None and not self.folds else None,
             "seed": self.seed if self.dev is None else None,
         }
 
+    @contextmanager
+    def trainings(self) -> Iterator[Sequence[Training]]:
+        with _data(self) as pairs:
+            yield [self._training(train, dev) for train, dev in pairs]
+
+    def _training(self, train: Path, dev: Path) -> Training:
+        paths = {"corpora.train.path": str(train), "corpora.dev.path": str(dev)}
+        config = _with_paths(self.config, paths)
+        return lambda settings, fold: run_training(config, settings, fold)
+
 
 def search(
-    plan: Plan, journal: Journal, progress: Callable[[Result | None], None] | None = None
+    plan: SearchPlan, journal: Journal, progress: Callable[[Result | None], None] | None = None
 ) -> list[Trial]:
     """All trials, the best first.
 
     progress: A function that is called with each result.
     """
     trials = []
-    with _data(plan) as pairs:
+    with plan.trainings() as trainings:
         for settings in plan.trials:
             results = []
-            for fold, (train, dev) in enumerate(pairs):
+            for fold, train in enumerate(trainings):
                 result = journal.find(settings, fold)
                 if result is None or result.score is None:  # what failed may work by now
-                    paths = {"corpora.train.path": str(train), "corpora.dev.path": str(dev)}
-                    config = _with_paths(plan.config, paths)
-                    result = run_training(config, settings, fold)
+                    result = train(settings, fold)
                     journal.add(result)
                 results.append(result)
                 if progress:
@@ -136,14 +164,14 @@ def _data(plan: Plan) -> Iterator[list[tuple[Path, Path]]]:
         )
 
 
-def _digest_of(path: Path) -> str:
-    """A digest of the content of a file, or of all .spacy files in a folder."""
+def digest_of(path: Path) -> str:
+    """The digest of the content of a file, or of all .spacy files in a folder."""
     files = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
     try:
-        return _digest(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files))
+        return digest(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files))
     except OSError as error:
         raise ValueError(f"treecrf: cannot read {path}: {error}; check the path") from error
 
 
-def _digest(data: bytes) -> str:
+def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

@@ -6,8 +6,9 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 Settings = dict[str, Any]  # by dotted name
@@ -94,6 +95,13 @@ def draws(space: Space, n: int, seed: int) -> list[Settings]:
         if len(found) == n:
             break
     return list(found.values())
+
+
+def unknown_setting(name: str, owner: str, known: Collection[str]) -> ValueError:
+    """The error about a setting that its owner, e.g. the config, does not have."""
+    near = get_close_matches(name, known, 3, 0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; check {owner}"
+    return ValueError(f"treecrf: {owner} has no setting {name!r}{hint}")
 
 
 def key_of(settings: Settings) -> str:

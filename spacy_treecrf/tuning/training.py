@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from spacy.util import registry
 from thinc.api import Config
 
 from spacy_treecrf.tuning.journal import Result
-from spacy_treecrf.tuning.space import Settings
+from spacy_treecrf.tuning.space import Settings, unknown_setting
 
 LOGGER = "spacy_treecrf.ScoreCollector.v1"
 
@@ -40,7 +39,7 @@ def with_settings(config: Config, settings: Settings) -> Config:
         for section in sections:
             at = at.setdefault(section, {})
             if not isinstance(at, dict):
-                raise _unknown(name, [])
+                raise unknown_setting(name, "the config", [])
         at[last] = value
     return changed
 
@@ -51,7 +50,7 @@ def check_names(config: Config, names: list[str]) -> None:
     known = _dotted(nlp.config)
     for name in names:
         if name not in known:
-            raise _unknown(name, difflib.get_close_matches(name, known, 3, 0.5))
+            raise unknown_setting(name, "the config", known)
 
 
 def run_training(
@@ -120,8 +119,3 @@ def _dotted(config: dict[str, Any], prefix: str = "") -> set[str]:
         if isinstance(value, dict):
             found |= _dotted(value, f"{prefix}{name}.")
     return found
-
-
-def _unknown(name: str, near: list[str]) -> ValueError:
-    hint = f"; did you mean {' or '.join(near)}?" if near else "; check the config"
-    return ValueError(f"treecrf: the config has no setting {name!r}{hint}")

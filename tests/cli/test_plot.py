@@ -52,7 +52,7 @@ def test_plot_without_matplotlib_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     said = refused("plot", shared / "good.treecrf", "-o", tmp_path / "a.png")
-    assert 'pip install "spacy-treecrf[plot]"' in said
+    assert 'pip install matplotlib, or pip install "spacy-treecrf[plot]"' in said
     assert not list(tmp_path.iterdir())
 
 

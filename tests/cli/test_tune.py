@@ -108,3 +108,13 @@ def test_as_a_process(tmp_path: Path, arguments: list[str | Path]) -> None:
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert (tmp_path / "best.cfg").is_file()
+
+
+def test_a_failed_search_does_not_block_the_next(
+    tmp_path: Path, arguments: list[str | Path]
+) -> None:
+    refused(*arguments, "--set", f"{LEAVES}=0")
+    assert not (tmp_path / "best.cfg.jsonl").exists()
+    config = Path(arguments[1])
+    config.write_text(config.read_text().replace("max_steps = 1", "max_steps = 2"))
+    good(*arguments, "--set", f"{LINEAR}=1")

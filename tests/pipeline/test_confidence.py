@@ -116,12 +116,22 @@ def test_what_cannot_be_a_span_has_probability_0() -> None:
     pipe = pipe_of(nlp)
     doc = new_doc(nlp, *TWO)
     assert pipe.span_probability(doc[2:4], "PERSON") == 0.0  # of two sentences
-    assert pipe.span_probability(doc[0:2], "UNHEARD") == 0.0
     assert pipe.span_probability(doc[5:5], "PERSON") == 0.0
     assert pipe.span_probability(doc[0:2], "PERSON") > 0.5
     tagger = trained_nlp("tag")
     with pytest.raises(ValueError, match="only entities and spans"):
         pipe_of(tagger).span_probability(new_doc(tagger, FOUR)[0:1], "N")
+
+
+def test_probability_of_a_label_that_the_pipe_does_not_have_is_refused() -> None:
+    nlp = trained_nlp()
+    doc = new_doc(nlp, *TWO)
+    with pytest.raises(ValueError, match="no label 'UNHEARD', but PERSON, PLACE; use one"):
+        pipe_of(nlp).span_probability(doc[0:2], "UNHEARD")
+    with pytest.raises(ValueError, match="did you mean 'PERSON'"):
+        pipe_of(nlp).span_probability(doc[0:2], "PERSONS")
+    with pytest.raises(ValueError, match="the span has no label; name one"):
+        pipe_of(nlp).span_probability(doc[0:2])
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

@@ -303,3 +303,23 @@ def test_two_pipes_score_under_their_own_names() -> None:
     scores = nlp.evaluate(examples)
     assert scores["tags_nll"] == scores["treecrf_nll"]
     assert scores["tags_score"] == scores["tag_acc"] == scores["treecrf_score"]
+
+
+def test_repr_tells_task_labels_rounds_and_features() -> None:
+    assert repr(pipe_of(new_nlp("tag"))) == (
+        "<TreeCRF 'treecrf': task AttributeTask(attr='TAG', overwrite=False); no labels; "
+        "not trained>"
+    )
+    pipe = pipe_of(trained_nlp("ents", steps=1))
+    n_features = len(pipe.shim.trained.columns.feature_names)
+    assert repr(pipe) == (
+        "<TreeCRF 'treecrf': task EntsTask(overwrite=False); 2 labels (PERSON, PLACE); 5 rounds; "
+        f"{n_features} features of lower, shape, suffix>"
+    )
+
+
+def test_repr_of_many_labels_is_short() -> None:
+    pipe = pipe_of(new_nlp("tag"))
+    for i in range(11):
+        pipe.add_label(f"T{i}")
+    assert "11 labels (T0, T1, T2, T3, T4, T5, T6, T7 and 3 more); not trained" in repr(pipe)

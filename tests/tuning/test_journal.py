@@ -59,8 +59,29 @@ def test_other_files_are_refused_and_kept(tmp_path: Path, data: str) -> None:
 
 def test_malformed_results_are_refused_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    Journal(path, ABOUT)
-    with path.open("a") as file:
-        file.write('{"settings": {}}\n')
+    Journal(path, ABOUT).add(result(8))
+    path.write_text(path.read_text().splitlines()[0] + '\n{"settings": {}}\n')
     with pytest.raises(ValueError, match=r"j\.jsonl:2: expected a line of a journal"):
         Journal(path, ABOUT)
+
+
+def test_searches_without_a_score_leave_no_journal(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, ABOUT)
+    journal.add(result(0, score=None))
+    assert not path.exists()
+    assert journal.find({"leaves": 0}, 0) == result(0, score=None)
+    journal.add(result(8))
+    again = Journal(path, ABOUT)
+    assert len(again) == 2
+    assert again.find({"leaves": 0}, 0) == result(0, score=None)
+
+
+def test_journals_without_a_score_block_no_other_search(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    first_line = '{"kind": "spacy-treecrf tune", "config": "abc", "folds": 0}\n'
+    path.write_text(first_line)  # as version 0.1.0 left it
+    other = Journal(path, {**ABOUT, "config": "def"})
+    assert path.read_text() == first_line
+    other.add(result(8))
+    assert len(Journal(path, {**ABOUT, "config": "def"})) == 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,14 @@ __all__ = [
 EVERYTHING_ALLOWED = np.zeros((0, 0), dtype=np.uint8)
 _NO_PAIRS = np.zeros((0, 0, 0), dtype=np.float32)
 _NO_NODES = np.zeros((0, 0), dtype=np.float64)
+
+
+class ScaledMoves(NamedTuple):
+    """Potentials of moves as factors for the scaled pass."""
+
+    factors: Doubles  # shape: (n_labels + 1, n_labels), exp(moves - top)
+    top: float  # the largest potential of a move
+    fit: bool  # whether no factor underflows
 
 
 @dataclass(frozen=True)
@@ -120,13 +128,13 @@ class Chain:
         return StepPotentials(self.order, moves, self.end.astype(np.float64))
 
     @cached
-    def factors(self) -> tuple[Doubles | None, float]:
-        """exp(moves - their maximum), and the maximum; None where one of them would be lost."""
+    def scaled_moves(self) -> ScaledMoves:
+        """The moves of `steps` as factors."""
         moves = self.steps.moves
         possible = moves > -np.inf
         top = float(np.max(moves, where=possible, initial=-np.inf)) if possible.any() else 0.0
-        edges = np.exp(moves - top)
-        return (None if np.any(possible & ~(edges >= TINY)) else edges), top
+        factors = np.exp(moves - top)
+        return ScaledMoves(factors, top, not np.any(possible & ~(factors >= TINY)))
 
     @property
     def pruned(self) -> int:
@@ -173,7 +181,7 @@ def kernel_arguments(
 
 
 def step_potentials(chain: Chain) -> StepPotentials:
-    """What kernels add to scores, from the potentials of the chain."""
+    """What kernels add to scores, from the potentials of the chain; not to be written to."""
     return chain.steps
 
 
@@ -293,17 +301,17 @@ def _run_all(
 
 def _run(sequences: ScoredChunk, chain: Chain, allowed: Mask, out: Marginals) -> None:
     """Infer what `out` has room for: by the scaled pass, and in log space where that gives up."""
-    steps, offsets = step_potentials(chain), sequences.offsets
+    steps = chain.steps
+    moves, offsets = chain.scaled_moves, sequences.offsets
     first, last = sequences.first, sequences.last
     rows = slice(int(offsets[first]), int(offsets[last]))
     out.pairs[rows] = 0.0
     out.nodes[rows] = 0.0
-    edges, top = chain.factors
-    if edges is None:
-        out.log_z[first:last] = np.nan
+    if moves.fit:
+        scaled_pass(sequences, steps, moves.factors, allowed, out)
+        out.log_z[first:last] += moves.top * np.diff(offsets[first : last + 1])
     else:
-        scaled_pass(sequences, steps, edges, allowed, out)
-        out.log_z[first:last] += top * np.diff(offsets[first : last + 1])
+        out.log_z[first:last] = np.nan
     # From here, not from the kernel: most programs never need the twin, nor its compilation.
     for s in first + np.flatnonzero(np.isnan(out.log_z[first:last])):
         out.log_z[s] = log_space_pass(sequences, s, steps, allowed, out)

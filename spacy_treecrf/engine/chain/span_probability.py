@@ -18,7 +18,6 @@ from spacy_treecrf.engine.chain.chain import (
     ScoredChunk,
     kernel_arguments,
     span_probability,
-    step_potentials,
 )
 from spacy_treecrf.engine.chain.chain_kernels import TINY
 from spacy_treecrf.engine.kernel import kernel
@@ -46,17 +45,17 @@ def span_probabilities(
     nodes: (n_rows, K) marginals of the rows. labels: (n_rows,), read inside of spans. A span must
     lie within one sequence.
     """
+    if not len(spans):
+        return np.empty(0)
     scores, offsets, _ = kernel_arguments(scores, offsets, chain)
     sequence = np.searchsorted(offsets, spans[:, 0], side="right") - 1
     if np.any(spans[:, 0] >= spans[:, 1]) or np.any(spans[:, 1] > offsets[sequence + 1]):
         raise ValueError("treecrf: every span needs a row, and must not leave its sequence")
     result = np.full(len(spans), np.nan)
     if chain.order <= 1:
-        steps = step_potentials(chain)
-        edges = np.exp(steps.moves - steps.moves.max())
         sequences = ScoredChunk(scores, offsets, 0, len(offsets) - 1)
         asked = _Spans(spans, sequence, labels, nodes)
-        _markov_spans(sequences, edges, steps.end, asked, result)
+        _markov_spans(sequences, chain.scaled_moves.factors, chain.steps.end, asked, result)
     for i in np.flatnonzero(np.isnan(result)):
         begin, past = offsets[sequence[i]], offsets[sequence[i] + 1]
         first, last = spans[i]
