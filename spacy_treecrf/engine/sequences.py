@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ MISSING_BIN = 0
 # Rows per chunk. A constant of the model's arithmetic, never derived from the number of threads:
 # partial sums are added chunk by chunk, so the result is the same for any number of workers.
 CHUNK_ROWS = 4096
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,15 @@ class Sequences:
     def n_annotated(self) -> int:
         """How many rows are annotated; 1 if none is, so that sums can be divided by it."""
         return max(1, int((self.labels != UNKNOWN_LABEL).sum()))
+
+    def digest(self) -> npt.NDArray[np.uint8]:
+        """A digest of everything that the sequences hold. shape: (DIGEST_BYTES,)"""
+        found = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        for field in fields(self):
+            array = np.ascontiguousarray(getattr(self, field.name))
+            found.update(f"{array.dtype.str}{array.shape}".encode())
+            found.update(array.tobytes())
+        return np.frombuffer(found.digest(), np.uint8)
 
     def part(self, first: int, last: int) -> Sequences:
         """The sequences from first to last - 1, as views of these."""

@@ -135,9 +135,9 @@ class SequenceEstimator(ABC):
             trainer = model.trainer(data, workers, held_out)
             try:
                 self.model_ = trainer.train(rounds, progress)
-            except KeyboardInterrupt as interrupt:
-                self.model_ = trainer.model
-                raise TrainingInterrupted(trainer.model) from interrupt
+            except TrainingInterrupted as interrupt:
+                self.model_ = interrupt.model
+                raise
         return self
 
     def predict(self, X: FeatureSequences) -> list[list[str]]:

@@ -230,9 +230,10 @@ class PerceptronTrainer(Trainer):
     def finished(self) -> bool:
         return False
 
-    def train(self, rounds: int, callback: Callback | None = None) -> Perceptron:
+    def _boost(self, rounds: int, callback: Callback | None) -> Perceptron:
         patience = self._model.settings.patience
-        return run_rounds(self, rounds, Stopping(patience, "accuracy", from_start=False), callback)
+        stopping = Stopping(patience, "accuracy", from_start=self.rounds > 0)
+        return run_rounds(self, rounds, stopping, callback)
 
     def learn_round(self) -> None:
         self._model = self._pass(self._model)

@@ -122,10 +122,11 @@ class BitsTrainer(Trainer):
         scores = model.scores_of_bits(self._seen[:, : model.rounds])
         return possible_log_likelihood(scores, self.data, model.chain) / self.n_annotated
 
-    def train(self, rounds: int, callback: Callback | None = None) -> SECOCModel:
+    def _boost(self, rounds: int, callback: Callback | None) -> SECOCModel:
         self._goal = rounds
         patience = self._model.settings.patience * BATCH
-        return run_rounds(self, rounds, Stopping(patience, "accuracy", from_start=False), callback)
+        stopping = Stopping(patience, "accuracy", from_start=self.rounds > 0)
+        return run_rounds(self, rounds, stopping, callback)
 
     def learn_round(self) -> None:
         done = self._model.rounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,14 @@ class HeldOut:
 
     log_likelihood: float  # per annotated row
     accuracy: float  # of annotated rows
+
+
+class RoundsInterrupted(KeyboardInterrupt):
+    """Ctrl-C in the loop of rounds; `kept` is the best of those that are done."""
+
+    def __init__(self, kept: Any) -> None:
+        super().__init__()
+        self.kept = kept
 
 
 class RoundLearner(Protocol[Learned]):
@@ -97,24 +105,29 @@ def run_rounds(
     stopping: Stopping,
     callback: Callback | None = None,
 ) -> Learned:
-    """Learn until `rounds` rounds are done in all; with held-out data, return the best of them."""
+    """Learn until `rounds` rounds are done in all; with held-out data, return the best of them.
+
+    Ctrl-C raises `RoundsInterrupted`, with what would have been returned after the last round.
+    """
     began = time.perf_counter()
     best: Learned | None = None
     best_round, best_value = learner.rounds, -np.inf
     if stopping.from_start and (start := learner.held_out_figures()):
         best, best_value = learner.learned, getattr(start, stopping.monitor)
-    while learner.rounds < rounds and not learner.finished:
-        learner.learn_round()
-        figures = learner.held_out_figures()
-        if callback:
-            callback(_round_info(learner, time.perf_counter() - began, figures))
-        if figures is None:
-            continue
-        value = getattr(figures, stopping.monitor)
-        if value > best_value:
-            best, best_round, best_value = learner.learned, learner.rounds, value
-        elif stopping.patience and learner.rounds - best_round >= stopping.patience:
-            break
+    try:
+        while learner.rounds < rounds and not learner.finished:
+            learner.learn_round()
+            figures = learner.held_out_figures()
+            value = -np.inf if figures is None else getattr(figures, stopping.monitor)
+            if value > best_value:
+                best, best_round, best_value = learner.learned, learner.rounds, value
+            if callback:
+                callback(_round_info(learner, time.perf_counter() - began, figures))
+            stalled = learner.rounds - best_round if figures is not None else 0
+            if stopping.patience and stalled >= stopping.patience:
+                break
+    except KeyboardInterrupt as interrupt:
+        raise RoundsInterrupted(learner.learned if best is None else best) from interrupt
     return learner.learned if best is None else best
 
 
