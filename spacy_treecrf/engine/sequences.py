@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ CHUNK_ROWS = 4096
 FEW_ROWS = 64  # that many are not worth ordering
 # Rows of a block: what exists for a block at a time never takes the memory of all rows.
 BLOCK_ROWS = 16 * CHUNK_ROWS
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,15 @@ class Sequences:
     def n_annotated(self) -> int:
         """How many rows are annotated; 1 if none is, so that sums can be divided by it."""
         return max(1, int((self.labels != UNKNOWN_LABEL).sum()))
+
+    def digest(self) -> npt.NDArray[np.uint8]:
+        """A digest of everything that the sequences hold. shape: (DIGEST_BYTES,)"""
+        found = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        for field in fields(self):
+            array = np.ascontiguousarray(getattr(self, field.name))
+            found.update(f"{array.dtype.str}{array.shape}".encode())
+            found.update(array.tobytes())
+        return np.frombuffer(found.digest(), np.uint8)
 
     def part(self, first: int, last: int) -> Sequences:
         """The sequences from first to last - 1, as views of these."""

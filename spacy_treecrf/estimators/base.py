@@ -139,9 +139,9 @@ class SequenceEstimator(ABC):
             try:
                 self.model_ = trainer.train(rounds, progress)
                 progress.say_kept(self.model_.rounds)
-            except KeyboardInterrupt as interrupt:
-                self.model_ = trainer.model
-                raise TrainingInterrupted(trainer.model) from interrupt
+            except TrainingInterrupted as interrupt:
+                self.model_ = interrupt.model
+                raise
         return self
 
     def predict(self, X: FeatureSequences) -> list[list[str]]:

@@ -90,9 +90,9 @@ class FutureFeatureMEMM(LocalEstimator):
     seed : int, default=0
         Seed of all random draws.
     warm_start : bool, default=False
-        Whether `fit` goes on with a fitted or loaded model until it has `rounds` rounds. It
-        begins a new phase of trees, whatever phase training had stopped in: unlike with other
-        estimators, the result may differ from that of training in one go.
+        Whether `fit` goes on with a fitted or loaded model until it has `rounds` rounds. On the
+        same data it goes on in the phase that training had stopped in; other data begin a new
+        phase of trees.
     verbose : bool, default=False
         Whether a progress bar is shown.
     callback : callable or None, default=None

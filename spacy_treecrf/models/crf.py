@@ -83,7 +83,9 @@ class CRF(SequenceModel):
         callback: Callback | None = None,
     ) -> CRF:
         """This model after boosting on `data` until it has `rounds` rounds."""
-        return self.trainer(data, workers, held_out).train(rounds, callback)
+        trained = self.trainer(data, workers, held_out).train(rounds, callback)
+        assert isinstance(trained, CRF)
+        return trained
 
     def with_labels(self, labels: list[str]) -> CRF:
         new = [label for label in dict.fromkeys(labels) if label not in self.labels]
@@ -218,14 +220,17 @@ class CRFTrainer(Trainer):
 
     @property
     def model(self) -> CRF:
-        return replace(self._crf, potentials=self._booster.potentials)
+        return self._with(self._booster.potentials)
 
     @property
     def log_likelihood(self) -> float:
         return self._booster.log_likelihood
 
-    def train(self, rounds: int, callback: Callback | None = None) -> CRF:
-        return replace(self._crf, potentials=self._booster.boost(rounds, callback))
+    def _boost(self, rounds: int, callback: Callback | None) -> Potentials:
+        return self._booster.boost(rounds, callback)
+
+    def _with(self, learned: Potentials) -> CRF:
+        return replace(self._crf, potentials=learned)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.future.detectors import Detector, DetectorScorer, push, thermometer
-from spacy_treecrf.engine.future.future_boosting import FutureBooster, FuturePotentials
+from spacy_treecrf.engine.future.future_boosting import FutureBooster
+from spacy_treecrf.engine.future.future_potentials import Course, FuturePotentials
 from spacy_treecrf.engine.memm.label_history import LabelHistory, turned_round
 from spacy_treecrf.engine.memm.memm_scoring import LocalScorer
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -95,10 +96,11 @@ class FutureMEMM(MEMMBase):
         was = self.potentials
         forests = [history_moved(forest, old, wide) for forest in was.forests]
         added = range(old.n_labels, wide.n_labels)
-        return replace(was, forests=new_label_forests(forests, added, was.rounds))
+        return replace(was, forests=new_label_forests(forests, added, was.rounds), course=None)
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
+        course = {} if potentials.course is None else {"course": potentials.course.to_state()}
         return self.common_state("future_memm") | {
             "forest": potentials.forest.to_state(),
             "detectors": {
@@ -108,6 +110,7 @@ class FutureMEMM(MEMMBase):
                 "forests": [d.forest.to_state() for d in potentials.detectors],
             },
             "rounds": potentials.rounds,
+            **course,
         }
 
     @classmethod
@@ -120,9 +123,12 @@ class FutureMEMM(MEMMBase):
         n_numeric = len(columns.numeric_names) + len(detectors)
         forest = Forest.from_state(reader.nested("forest"), n_labels, n_features, n_numeric, 0)
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
-        potentials = FuturePotentials(
-            (forest,), detectors, reader.integer("rounds", n_rounds, 2**31 - 1)
-        )
+        rounds = reader.integer("rounds", n_rounds, 2**31 - 1)
+        course = None
+        if reader.has("course"):
+            sizes = (n_labels, len(columns.numeric_names))
+            course = Course.from_state(reader.nested("course"), forest, detectors, sizes)
+        potentials = FuturePotentials((forest,), detectors, rounds, course)
         reader.done()
         return cls(settings, labels, columns, masks, potentials)
 
@@ -176,14 +182,17 @@ class FutureTrainer(Trainer):
 
     @property
     def model(self) -> FutureMEMM:
-        return replace(self._model, potentials=self._booster.learned)
+        return self._with(self._booster.learned)
 
     @property
     def log_likelihood(self) -> float:
         return self._booster.log_likelihood
 
-    def train(self, rounds: int, callback: Callback | None = None) -> FutureMEMM:
-        return replace(self._model, potentials=self._booster.boost(rounds, callback))
+    def _boost(self, rounds: int, callback: Callback | None) -> FuturePotentials:
+        return self._booster.boost(rounds, callback)
+
+    def _with(self, learned: FuturePotentials) -> FutureMEMM:
+        return replace(self._model, potentials=learned)
 
 
 @dataclass(frozen=True)

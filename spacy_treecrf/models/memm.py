@@ -154,14 +154,17 @@ class MEMMTrainer(Trainer):
 
     @property
     def model(self) -> MEMM:
-        return replace(self._memm, potentials=self._booster.potentials)
+        return self._with(self._booster.potentials)
 
     @property
     def log_likelihood(self) -> float:
         return self._booster.log_likelihood
 
-    def train(self, rounds: int, callback: Callback | None = None) -> MEMM:
-        return replace(self._memm, potentials=self._booster.boost(rounds, callback))
+    def _boost(self, rounds: int, callback: Callback | None) -> Potentials:
+        return self._booster.boost(rounds, callback)
+
+    def _with(self, learned: Potentials) -> MEMM:
+        return replace(self._memm, potentials=learned)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from spacy_treecrf.engine.boosting.potentials import Potentials
 from spacy_treecrf.engine.chain.chain import Chain, Mask
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
-from spacy_treecrf.engine.future.future_boosting import FuturePotentials
+from spacy_treecrf.engine.future.future_potentials import FuturePotentials
 from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.memm.label_history import LabelHistory
 from spacy_treecrf.engine.sequences import Sequences

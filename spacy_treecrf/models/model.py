@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.rounds import Callback
+from spacy_treecrf.engine.boosting.rounds import Callback, RoundsInterrupted
 from spacy_treecrf.engine.chain.chain import Chain, Mask
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.memm.beam_search import Beams
@@ -123,9 +123,26 @@ class Trainer(ABC):
     def log_likelihood(self) -> float:
         """Training log-likelihood per annotated row."""
 
-    @abstractmethod
     def train(self, rounds: int, callback: Callback | None = None) -> SequenceModel:
-        """Go on until `rounds` rounds are done in all; with held-out data, return the best."""
+        """Go on until `rounds` rounds are done in all; with held-out data, return the best.
+
+        Ctrl-C raises `TrainingInterrupted`, with the same of the rounds that are done.
+        """
+        try:
+            return self._with(self._boost(rounds, callback))
+        except RoundsInterrupted as interrupt:
+            raise TrainingInterrupted(self._with(interrupt.kept)) from interrupt
+        except KeyboardInterrupt as interrupt:  # before the first round
+            raise TrainingInterrupted(self.model) from interrupt
+
+    @abstractmethod
+    def _boost(self, rounds: int, callback: Callback | None) -> Any:
+        """Run the rounds; returns what was learned."""
+
+    def _with(self, learned: Any) -> SequenceModel:
+        """The model that has learned this; by default, what was learned is a model."""
+        model: SequenceModel = learned
+        return model
 
 
 class Recipe(ABC):

@@ -233,9 +233,10 @@ class PerceptronTrainer(Trainer):
     def finished(self) -> bool:
         return False
 
-    def train(self, rounds: int, callback: Callback | None = None) -> Perceptron:
+    def _boost(self, rounds: int, callback: Callback | None) -> Perceptron:
         patience = self._model.settings.patience
-        stopping = Stopping(patience, "auto", otherwise="accuracy", from_start=False)
+        again = self.rounds > 0
+        stopping = Stopping(patience, "auto", otherwise="accuracy", from_start=again)
         return run_rounds(self, rounds, stopping, callback)
 
     def learn_round(self) -> None:

@@ -123,10 +123,11 @@ class BitsTrainer(Trainer):
         scores = model.scores_of_bits(self._seen[:, : model.rounds])
         return possible_log_likelihood(scores, self.data, model.chain) / self.n_annotated
 
-    def train(self, rounds: int, callback: Callback | None = None) -> SECOCModel:
+    def _boost(self, rounds: int, callback: Callback | None) -> SECOCModel:
         self._goal = rounds
         patience = self._model.settings.patience * BATCH
-        stopping = Stopping(patience, "auto", otherwise="accuracy", from_start=False)
+        again = self.rounds > 0
+        stopping = Stopping(patience, "auto", otherwise="accuracy", from_start=again)
         return run_rounds(self, rounds, stopping, callback)
 
     def learn_round(self) -> None:

@@ -52,12 +52,12 @@ class JointTrainer(Trainer):
     def log_likelihood(self) -> float:
         return self._booster.log_likelihood
 
-    def train(self, rounds: int, callback: Callback | None = None) -> SECOCModel:
-        return self._with(self._booster.boost(rounds, callback))
+    def _boost(self, rounds: int, callback: Callback | None) -> Course:
+        return self._booster.boost(rounds, callback)
 
-    def _with(self, course: Course) -> SECOCModel:
-        if not course.steps:
+    def _with(self, learned: Course) -> SECOCModel:
+        if not learned.steps:
             return self._model
-        potentials = course.potentials
+        potentials = learned.potentials
         chain = replace(self._model.label_chain, edges=potentials.edges)
-        return replace(self._model, potentials=potentials, label_chain=chain, course=course)
+        return replace(self._model, potentials=potentials, label_chain=chain, course=learned)

@@ -6,6 +6,7 @@ in memory, or from a file.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from spacy_treecrf import (
     SECOCCRF,
     BoostedCRF,
     BoostedMEMM,
+    FutureFeatureMEMM,
     PerceptronTagger,
+    estimators,
 )
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.estimators.base import SequenceEstimator
@@ -42,6 +45,11 @@ def bits(**changes: Any) -> Callable[[], SequenceEstimator]:
 
 def joint(**changes: Any) -> Callable[[], SequenceEstimator]:
     return lambda: SECOCCRF(base=BoostedCRF(**SMALL), bits=8, **changes)
+
+
+def future(**changes: Any) -> Callable[[], SequenceEstimator]:
+    small = {"min_rows": 1, "min_count": 1, "leaves": 3, "bag": 2, "patience": 1}
+    return lambda: FutureFeatureMEMM(**{**small, "detector_rounds": 3, "rounds": 10, **changes})
 
 
 KINDS: dict[str, Callable[[], SequenceEstimator]] = {
@@ -69,20 +77,38 @@ KINDS: dict[str, Callable[[], SequenceEstimator]] = {
     "perceptron": lambda: PerceptronTagger(rounds=10, min_count=1),
     "perceptron, voted": lambda: PerceptronTagger(rounds=10, min_count=1, method="voted", voters=2),
     "memm": lambda: BoostedMEMM(**SMALL, dev_share=0.0),
+    "future": future(),
+    "future, order 2": future(order=2, dev_share=0.0, step="newton"),
+    "future, right to left": future(order=1, right_to_left=True, bag=None),
+    "future, drawn": future(subsample=0.5, colsample=0.5, seed=5, max_alpha=1e5, max_eta=1e5),
 }
 
 
-def stopped(model: SequenceEstimator, rounds: int) -> SequenceEstimator:
-    """The model after a Ctrl-C when this many rounds were done."""
+def test_every_estimator_is_tried() -> None:
+    assert {type(make()).__name__ for make in KINDS.values()} == set(estimators.MODULES)
+
+
+def stopped(
+    model: SequenceEstimator, rounds: int, X: Any = X, Y: Any = Y, *held_out: Any
+) -> SequenceEstimator:
+    """The model after a Ctrl-C when this many rounds were done, or all that there are."""
 
     def stop(info: RoundInfo) -> None:
         if info.round >= rounds:
             raise KeyboardInterrupt
 
     model.set_params(callback=stop)
-    with pytest.raises(TrainingInterrupted):
-        model.fit(X, Y)
+    with contextlib.suppress(TrainingInterrupted):
+        model.fit(X, Y, *held_out)
     return model.set_params(callback=None, warm_start=True)
+
+
+def of_rounds(make: Callable[[], SequenceEstimator], rounds: int) -> SequenceEstimator:
+    """An estimator of fewer rounds; those of joint training are its base's."""
+    model = make()
+    if isinstance(model, SECOCCRF):
+        return model.set_params(base=BoostedCRF(**{**SMALL, "rounds": rounds}))
+    return model.set_params(rounds=rounds)
 
 
 def state(model: SequenceEstimator) -> bytes:
@@ -108,22 +134,34 @@ def test_training_that_goes_on_makes_the_model_of_one_go(
         assert state(model) == state(whole)
 
 
-def test_joint_training_keeps_its_speed_on_held_out_data(tmp_path: Path) -> None:
-    """What was held out is replayed as well, and the best round is where training goes on."""
-    dev = tiny_data(10, LABELS, seed=1)
-    whole = KINDS["secoc, joint"]().fit(X, Y, *dev)
-    model = KINDS["secoc, joint"]().set_params(base=BoostedCRF(**{**SMALL, "rounds": 4}))
-    model.fit(X, Y, *dev).save(tmp_path / "model")
-    model = SECOCCRF.load(tmp_path / "model")
-    model.set_params(base=BoostedCRF(**SMALL), warm_start=True).fit(X, Y, *dev)
+# Rounds of bits are those of the code, which cannot change.
+IN_ROUNDS = [kind for kind in KINDS if "secoc" not in kind or kind == "secoc, joint"]
+
+
+@pytest.mark.parametrize("held_out", [False, True], ids=["", "held out"])
+@pytest.mark.parametrize("kind", IN_ROUNDS)
+def test_twice_as_many_rounds_are_the_model_of_one_go(
+    kind: str, held_out: bool, tmp_path: Path
+) -> None:
+    """What was held out may have another round as its best: there, training goes on."""
+    dev = tiny_data(10, LABELS, seed=1) if held_out else ()
+    whole = KINDS[kind]().fit(X, Y, *dev)
+    of_rounds(KINDS[kind], 5).fit(X, Y, *dev).save(tmp_path / "model")
+    model = type(whole).load(tmp_path / "model")
+    model.set_params(**whole.get_params()).set_params(warm_start=True).fit(X, Y, *dev)
+    assert model.rounds_ == whole.rounds_
+    assert model.predict_marginals(X) == whole.predict_marginals(X)
     assert state(model) == state(whole)
 
 
-def test_a_held_out_share_goes_on_from_the_best_round(tmp_path: Path) -> None:
-    whole = BoostedMEMM(**SMALL, order=2).fit(X, Y)
-    BoostedMEMM(**{**SMALL, "rounds": 4}, order=2).fit(X, Y).save(tmp_path / "model")
-    model = BoostedMEMM.load(tmp_path / "model")
-    assert state(model.set_params(rounds=10, warm_start=True).fit(X, Y)) == state(whole)
+@pytest.mark.parametrize("kind", ["crf", "secoc, cascade", "secoc, joint", "perceptron", "memm"])
+@pytest.mark.parametrize("rounds", [2, 6, 9])
+def test_ctrl_c_keeps_the_best_round_of_held_out_data(kind: str, rounds: int) -> None:
+    """As `fit` of so many rounds does; rounds after it are learned again."""
+    dev = tiny_data(10, LABELS, seed=1)
+    whole = KINDS[kind]().fit(X, Y, *dev)
+    model = stopped(KINDS[kind](), rounds, X, Y, *dev)
+    assert state(model.fit(X, Y, *dev)) == state(whole)
 
 
 def test_a_training_that_lacks_bits_goes_on_with_other_data() -> None:

@@ -65,6 +65,73 @@ def accuracy(model: FutureMEMM, data: Sequences) -> float:
     return float((Predictor(model, ONE).labels(data) == data.labels).mean())
 
 
+@pytest.mark.parametrize(
+    ("training", "settings"),
+    [
+        (bits("or", 60), {"detector_rounds": 2}),
+        (bits("xor", 60), {"order": 1, "max_alpha": 1e5, "max_eta": 1e5}),
+        (random_training(3, n_sequences=25), {"leaves": 3, "patience": 1, "dev_share": 0.5}),
+        (bits("or", 30), {"dev_share": 0.0, "patience": 1, "max_alpha": 1e-3}),
+    ],
+    ids=["or", "xor, long steps", "three labels", "nothing held out"],
+)
+def test_training_goes_on_from_any_round_of_any_phase(training: Training, settings: dict) -> None:
+    """Also where detectors grow, where a phase goes back to its best round, and at the end."""
+    trainer = new_model(training, **settings).trainer(training.data, ONE)
+    stored = []
+    trainer.train(25, lambda _: stored.append(trainer.model.to_state()))
+    courses = [state["course"] for state in stored]
+    assert any(len(course["growing"]) for course in courses)
+    assert any(len(state["detectors"]["label"]) for state in stored)
+    for state in stored[::2]:
+        model = FutureMEMM.from_state(container.parse(container.dump(state)))
+        again = model.trainer(training.data, ONE)
+        again.train(25)
+        assert container.dump(again.model.to_state()) == container.dump(trainer.model.to_state())
+
+
+def test_other_data_begin_a_new_phase_of_trees() -> None:
+    training = bits("or", 60)
+    trainer = new_model(training).trainer(training.data, ONE)
+    trainer.train(40)
+    assert trainer.model.potentials.course.finished
+    other = trainer.model.trainer(bits("xor", 60).data, ONE)
+    other.train(trainer.model.rounds + 1)
+    assert other.model.rounds == trainer.model.rounds + 1
+    assert len(other.model.potentials.course.growing) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("growing", np.array([7], np.int32), r"'course\.growing': expected values from 0"),
+        ("ready", np.array([True]), r"'course\.ready': expected an array of shape \(0,\)"),
+        ("best", {"trees": 10**6, "detectors": 0}, r"'course\.best\.trees': expected an integer"),
+        ("best", {"trees": 0, "detectors": 1}, r"'course\.best': expected the detectors that"),
+        ("tried", np.array([-1], np.int32), r"'course\.tried': expected values from 0"),
+        ("stalled", -1, r"'course\.stalled': expected an integer"),
+        ("digest", np.zeros(16, np.uint8), r"'course\.digest': expected an array of shape"),
+    ],
+)
+def test_a_course_of_another_training_is_refused(field: str, value: object, message: str) -> None:
+    state = fitted(bits(n=60)).to_state()
+    assert len(state["course"]["growing"]) == 0
+    state["course"] |= {"before": [], field: value}
+    with pytest.raises(ValueError, match=message):
+        FutureMEMM.from_state(state)
+
+
+def test_trees_that_test_detectors_of_later_rounds_are_refused() -> None:
+    """Going on adds detectors in their order, and kernels check no bounds."""
+    state = fitted(bits(n=60)).to_state()
+    for forest in state["detectors"]["forests"]:
+        forest["tree_round"] = np.full_like(forest["tree_round"], 10**6)
+    state["course"]["best"] = {"trees": len(state["forest"]["tree_class"]), "detectors": 0}
+    state["course"]["before"] = []
+    with pytest.raises(ValueError, match="trees that test detectors of earlier rounds"):
+        FutureMEMM.from_state(state)
+
+
 @pytest.mark.parametrize("right_to_left", [False, True])
 @pytest.mark.parametrize("order", [0, 2])
 def test_the_likelihood_of_training_is_that_of_the_presented_model(order, right_to_left) -> None:

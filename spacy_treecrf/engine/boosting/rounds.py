@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,14 @@ class HeldOut:
     log_likelihood: float  # per annotated row
     accuracy: float  # of annotated rows
     f1: float | None = None  # of spans; None: labels spell no spans
+
+
+class RoundsInterrupted(KeyboardInterrupt):
+    """Ctrl-C in the loop of rounds; `kept` is the best of those that are done."""
+
+    def __init__(self, kept: Any) -> None:
+        super().__init__()
+        self.kept = kept
 
 
 class RoundLearner(Protocol[Learned]):
@@ -130,24 +138,31 @@ def run_rounds(
     stopping: Stopping,
     callback: Callback | None = None,
 ) -> Learned:
-    """Learn until `rounds` rounds are done in all; with held-out data, return the best of them."""
+    """Learn until `rounds` rounds are done in all; with held-out data, return the best of them.
+
+    Ctrl-C raises `RoundsInterrupted`, with what would have been returned after the last round.
+    """
     began = time.perf_counter()
     best: Learned | None = None
     best_round, best_value = learner.rounds, (-np.inf, 0.0)
     if stopping.from_start and (start := learner.held_out_figures()):
         best, best_value = learner.learned, stopping.value(start)
-    while learner.rounds < rounds and not learner.finished:
-        learner.learn_round()
-        figures = learner.held_out_figures()
-        if callback:
-            callback(_round_info(learner, time.perf_counter() - began, figures, stopping))
-        if figures is None:
-            continue
-        value = stopping.value(figures)
-        if value > best_value:
-            best, best_round, best_value = learner.learned, learner.rounds, value
-        elif stopping.ends(learner.rounds, best_round, best_value[0]):
-            break
+    try:
+        while learner.rounds < rounds and not learner.finished:
+            learner.learn_round()
+            figures = learner.held_out_figures()
+            better = figures is not None and stopping.value(figures) > best_value
+            if figures is not None and better:
+                best, best_round = learner.learned, learner.rounds
+                best_value = stopping.value(figures)
+            if callback:
+                callback(_round_info(learner, time.perf_counter() - began, figures, stopping))
+            if figures is None or better:
+                continue
+            if stopping.ends(learner.rounds, best_round, best_value[0]):
+                break
+    except KeyboardInterrupt as interrupt:
+        raise RoundsInterrupted(learner.learned if best is None else best) from interrupt
     return learner.learned if best is None else best
 
 

@@ -6,17 +6,14 @@ that a training which stops before its last bit keeps them for when it goes on.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.sequences import DIGEST_BYTES, Sequences
 from spacy_treecrf.storage.state_reader import StateReader
-
-DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -28,10 +25,10 @@ class CrossFitted:
 
     @classmethod
     def of(cls, data: Sequences, probabilities: npt.NDArray[np.float32]) -> CrossFitted:
-        return cls(_digest(data), np.ascontiguousarray(probabilities))
+        return cls(data.digest(), np.ascontiguousarray(probabilities))
 
     def belongs_to(self, data: Sequences) -> bool:
-        return np.array_equal(self.digest, _digest(data))
+        return np.array_equal(self.digest, data.digest())
 
     def to_state(self) -> dict[str, Any]:
         return dict(self.__dict__)
@@ -42,13 +39,3 @@ class CrossFitted:
             reader.array("digest", np.uint8, (DIGEST_BYTES,)),
             reader.array("probabilities", np.float32, (None, n_bits), low=0.0, high=1.0),
         )
-
-
-def _digest(data: Sequences) -> npt.NDArray[np.uint8]:
-    """A digest of everything that the data hold."""
-    found = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    for field in fields(data):
-        array = np.ascontiguousarray(getattr(data, field.name))
-        found.update(f"{array.dtype.str}{array.shape}".encode())
-        found.update(array.tobytes())
-    return np.frombuffer(found.digest(), np.uint8)

@@ -83,7 +83,7 @@ class DetectorGrower:
             return replace(growing, open=False)
         forest = join_forests([growing.detector.forest, tree])
         detector = replace(growing.detector, forest=forest)
-        scores = [self._instance_scores(detector, part) for part in self.parts]
+        scores = [self.instance_scores(detector, part) for part in self.parts]
         eta, _ = maximise(
             lambda step: trained.value(scores[0], step),
             settings.max_eta,
@@ -94,13 +94,20 @@ class DetectorGrower:
         gained = judged.value(scores[-1], eta) - before
         if eta == 0.0 or gained <= LEAST_PROGRESS * self.parts[-1].n_annotated:
             return replace(growing, open=False)
-        detector = replace(detector, eta=eta)
+        may_grow = forest.n_trees < settings.detector_rounds
+        return self._with_pushes(replace(detector, eta=eta), scores, may_grow)
+
+    def taken_up(self, detector: Detector, may_grow: bool) -> Growing:
+        """A detector that has trees already, to be learned further."""
+        scores = [self.instance_scores(detector, part) for part in self.parts]
+        return self._with_pushes(detector, scores, may_grow)
+
+    def _with_pushes(self, detector: Detector, scores: list[Doubles], may_grow: bool) -> Growing:
         pushes = [
             push(detector, bag_probability(own, part.data, self.bag, self.workers))
             for own, part in zip(scores, self.parts, strict=True)
         ]
-        rounds = growing.rounds + 1
-        return Growing(detector, scores, pushes, rounds, rounds < settings.detector_rounds)
+        return Growing(detector, scores, pushes, detector.forest.n_trees, may_grow)
 
     def _tree(self, growing: Growing, field: Field, round_: int, seed: np.uint64) -> Forest | None:
         """A tree fitted to the gradient, times the best step beta; None if no step helps."""
@@ -137,7 +144,7 @@ class DetectorGrower:
             return None
         return stepped(forest, beta * unit, MAX_LEAF)
 
-    def _instance_scores(self, detector: Detector, part: Part) -> Doubles:
+    def instance_scores(self, detector: Detector, part: Part) -> Doubles:
         n_features, n_numeric = len(self.columns.counts), len(self.columns.numeric_names)
         scorer = DetectorScorer([detector], n_features, n_numeric, self.bag)
         scores: Doubles = scorer.instance_scores(part.data, self.workers)[0]

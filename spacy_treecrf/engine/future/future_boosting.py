@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.potentials import ForestScorer
 from spacy_treecrf.engine.boosting.rounds import Callback, HeldOut, Stopping, run_rounds
+from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.future.detector_growth import DetectorGrower, Growing
 from spacy_treecrf.engine.future.detectors import (
@@ -23,13 +24,19 @@ from spacy_treecrf.engine.future.detectors import (
     push,
 )
 from spacy_treecrf.engine.future.future_parts import Field, FutureSettings, Part
+from spacy_treecrf.engine.future.future_potentials import (
+    Course,
+    FuturePotentials,
+    Mark,
+    in_order_of_learning,
+)
 from spacy_treecrf.engine.future.line_search import maximise
 from spacy_treecrf.engine.future.local_steps import residuals
 from spacy_treecrf.engine.memm.label_history import LabelHistory
-from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.sequences import DIGEST_BYTES, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.contexts import NO_CONTEXTS
-from spacy_treecrf.engine.trees.forest import MAX_VALUE, Forest, grow_forest, join_forests
+from spacy_treecrf.engine.trees.forest import MAX_VALUE, Forest, grow_forest
 from spacy_treecrf.engine.trees.tree_input import TreeInput
 from spacy_treecrf.engine.trees.tree_rounds import grow_trees, round_seed, stepped, tree_input
 
@@ -38,24 +45,6 @@ LEAST_PROGRESS = 1e-4  # of the held-out log-likelihood per row: less does not c
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class FuturePotentials:
-    """What is learned: top-level trees, and detectors in the order of their columns."""
-
-    forests: tuple[Forest, ...]  # over `LabelHistory` features, own numeric columns, then detectors
-    detectors: tuple[Detector, ...]
-    rounds: int
-
-    @property
-    def forest(self) -> Forest:
-        return join_forests(self.forests)
-
-    @property
-    def n_trees(self) -> int:
-        lower = sum(detector.forest.n_trees for detector in self.detectors)
-        return sum(forest.n_trees for forest in self.forests) + lower
 
 
 @dataclass(frozen=True)
@@ -88,7 +77,8 @@ class FutureBooster:
         self.bag = bag
         self.settings = settings
         self.workers = workers
-        self.potentials = potentials or FuturePotentials((), (), 0)
+        self.learned = potentials or FuturePotentials((), (), 0)  # until the last finished round
+        self.potentials = replace(self.learned, course=None)  # without detectors that are growing
         self.train = Part(data, history, workers)
         self.held_out = Part(held_out, history, workers) if held_out else self.train
         self.parts = [self.train, self.held_out] if held_out else [self.train]
@@ -97,17 +87,78 @@ class FutureBooster:
         self._growing: list[Growing] = []
         self._tried: set[int] = set()  # labels that had their turn since the last top level
         self.finished = history.n_labels < 2
-        for part in self.parts:
-            self._apply(part, self.potentials)
-        self._best_of_phase = self._snapshot()
         self._best_before: _Snapshot | None = None  # of the top-level phase before the last
         self._stalled = 0
+        course = self.learned.course
+        if course is not None and np.array_equal(course.digest, self._digest):
+            self._go_on(course)
+        else:
+            for part in self.parts:
+                self._apply(part, self.potentials)
+            self._best_of_phase = self._snapshot()
 
-    @property
-    def learned(self) -> FuturePotentials:
-        """What was learned so far, with detectors that could still grow."""
-        ready = [growing.detector for growing in self._growing if growing.rounds]
-        return replace(self.potentials, detectors=(*self.potentials.detectors, *ready))
+    @cached
+    def _digest(self) -> npt.NDArray[np.uint8]:
+        """A digest of the data. shape: (2, DIGEST_BYTES)"""
+        digests = np.zeros((2, DIGEST_BYTES), np.uint8)
+        for row, part in zip(digests, self.parts, strict=False):
+            row[:] = part.data.digest()
+        return digests
+
+    def _go_on(self, course: Course) -> None:
+        """Take up a training where it stopped; scores are added up in its order, bit for bit."""
+        whole = self.potentials
+        n_done = len(whole.detectors) - int(course.ready.sum())
+        ready = iter(whole.detectors[n_done:])
+        now = Mark(0, 0)
+        for mark in (course.before, course.best, Mark(whole.end.n_trees, n_done)):
+            if mark is None:
+                continue
+            for learned in in_order_of_learning(whole, now, mark):
+                for part in self.parts:
+                    self._take_up(part, learned)
+            now, self.potentials = mark, whole.until(mark)
+            if mark is course.before:
+                self._best_before = self._snapshot()
+            elif mark is course.best:
+                self._best_of_phase = self._snapshot()
+        self._stalled, self.finished = course.stalled, course.finished
+        self._tried = set(course.tried.tolist())
+        self._growing = [
+            self.grower.taken_up(next(ready), may_grow) if is_ready else self.grower.started(label)
+            for label, is_ready, may_grow in zip(
+                course.growing.tolist(), course.ready, course.open.tolist(), strict=True
+            )
+        ]
+
+    def _take_up(self, part: Part, learned: Forest | Detector) -> None:
+        """Add the trees of a round, or a detector, to the scores of a part."""
+        if isinstance(learned, Forest):
+            self._add_trees(part, learned, part.scores)
+            return
+        q = bag_probability(
+            self.grower.instance_scores(learned, part), part.data, self.bag, self.workers
+        )
+        part.scores[:, learned.label] += push(learned, q)
+        part.add_column(q)
+
+    def _learned_now(self) -> FuturePotentials:
+        """What was learned so far, with detectors that could still grow, and where training is."""
+        kept = [growing for growing in self._growing if growing.rounds or growing.open]
+        course = Course(
+            self._digest,
+            np.array([growing.detector.label for growing in kept], np.int32),
+            np.array([growing.rounds > 0 for growing in kept], np.bool_),
+            np.array([growing.open for growing in kept], np.bool_),
+            np.array(sorted(self._tried), np.int32),
+            self._stalled,
+            self.finished,
+            self._best_of_phase.potentials.end,
+            None if self._best_before is None else self._best_before.potentials.end,
+        )
+        ready = [growing.detector for growing in kept if growing.rounds]
+        detectors = (*self.potentials.detectors, *ready)
+        return replace(self.potentials, detectors=detectors, course=course)
 
     @property
     def rounds(self) -> int:
@@ -133,6 +184,7 @@ class FutureBooster:
             self._lower_round()
         else:
             self._top_round()
+        self.learned = self._learned_now()
 
     def round_log_likelihood(self) -> float:
         return self.log_likelihood
@@ -315,7 +367,7 @@ class FutureBooster:
     def _snapshot(self) -> _Snapshot:
         return _Snapshot(
             self._held_out_value(),
-            self.learned,
+            self.potentials,
             [part.scores.copy() for part in self.parts],
             [part.rows for part in self.parts],
         )
