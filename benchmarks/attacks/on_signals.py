@@ -76,8 +76,7 @@ def be_interrupted(work: str, name: str) -> None:
     expected = side.predict(model)
     if work == "training":
         long = SIDES[name](SENTENCES)
-        long.train(1)
-        _answer(lambda: long.train(long.large), lambda: side.predict(model) == expected)
+        _answer(long.training(long.large), lambda: side.predict(model) == expected)
     else:
         _answer(lambda: side.predict(model), lambda: side.predict(model) == expected)
     assert side.predict(side.train(side.small)) == expected, "a later training differs"

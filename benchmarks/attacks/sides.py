@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,11 @@ class Side(ABC):
         self.unseen = sentences(40, seed=1)[0]
 
     @abstractmethod
-    def train(self, size: int, threads: int = 1) -> Any: ...
+    def training(self, size: int, threads: int = 1) -> Callable[[], Any]:
+        """The training alone, with everything prepared; it returns a model."""
+
+    def train(self, size: int, threads: int = 1) -> Any:
+        return self.training(size, threads)()
 
     @abstractmethod
     def save(self, model: Any, path: Path) -> None: ...
@@ -89,11 +93,12 @@ class Estimator(Side):
 
     small, large = 4, 10**6
 
-    def train(self, size: int, threads: int = 1) -> Any:
+    def training(self, size: int, threads: int = 1) -> Callable[[], Any]:
         from spacy_treecrf import BoostedCRF
 
         crf = BoostedCRF(rounds=size, threads=threads, min_count=1)
-        return crf.fit(feature_dicts(self.words), self.labels)
+        X = feature_dicts(self.words)
+        return lambda: crf.fit(X, self.labels)
 
     def save(self, model: Any, path: Path) -> None:
         model.save(path)
@@ -122,7 +127,7 @@ class Pipeline(Side):
     def new(self, threads: int) -> Any:
         raise NotImplementedError
 
-    def train(self, size: int, threads: int = 1) -> Any:
+    def training(self, size: int, threads: int = 1) -> Callable[[], Any]:
         from spacy.training import Example
         from spacy.util import fix_random_seed, minibatch
 
@@ -133,10 +138,14 @@ class Pipeline(Side):
             for words, labels in zip(self.words, self.labels, strict=True)
         ]
         optimizer = nlp.initialize(lambda: examples)
-        for _ in range(size):
-            for batch in minibatch(examples, self.batch_size):
-                nlp.update(batch, sgd=optimizer)
-        return nlp
+
+        def update() -> Any:
+            for _ in range(size):
+                for batch in minibatch(examples, self.batch_size):
+                    nlp.update(batch, sgd=optimizer)
+            return nlp
+
+        return update
 
     def save(self, model: Any, path: Path) -> None:
         model.to_disk(path)
@@ -204,11 +213,15 @@ class CRFsuite(Side):
         trainer.set_params({"max_iterations": iterations, "epsilon": 0.0, "delta": 0.0})
         return trainer
 
-    def train(self, size: int, threads: int = 1) -> Any:
+    def training(self, size: int, threads: int = 1) -> Callable[[], Any]:
         trainer = self.trainer(feature_dicts(self.words), self.labels, size)
         path = Path(self.folder.name) / "model"
-        trainer.train(str(path))
-        return trainer, self.load(path)[1]
+
+        def train() -> Any:
+            trainer.train(str(path))
+            return trainer, self.load(path)[1]
+
+        return train
 
     def save(self, model: Any, path: Path) -> None:
         model[0].train(str(path))
