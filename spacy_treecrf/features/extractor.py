@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EncodedRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
-MAX_CACHED_ROWS = 2**16
+MAX_CACHED_ROWS = 2**15
 MAX_CACHED_BYTES = 2**25
 # Words that caches keep beyond a memory zone, so that the common ones are found out once.
 KEPT_WORDS = 2**14

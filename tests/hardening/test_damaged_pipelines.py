@@ -230,6 +230,7 @@ def test_damaged_pipelines_are_refused_by_name_or_work(
 def main(damage: str, seed: str, count: str, log: str) -> None:
     faulthandler.enable()
     most_memory(MEMORY)
+    use(learned_nlp())  # compiles, which may take longer than a mutant may
     trial = Trial(Path(log))
     DAMAGES[damage](trial, int(seed), int(count))
     print(dict(trial.outcomes))
