@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from inspect import signature
 from operator import is_
@@ -34,9 +35,10 @@ from spacy_treecrf.estimators.checking import (
 )
 from spacy_treecrf.estimators.progress import Progress
 from spacy_treecrf.models.model import ModelSettings, Recipe, SequenceModel, TrainingInterrupted
-from spacy_treecrf.models.model_kinds import model_from_state
+from spacy_treecrf.models.model_kinds import INTEGER_LABELS, model_from_state
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.storage import container
+from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11
@@ -62,6 +64,7 @@ class SequenceEstimator(ABC):
     _model_type: ClassVar[type[SequenceModel]]  # what `load` accepts
     _settings_type: ClassVar[type[SettingsBase]]  # what its parameters are, but for a few
     model_: SequenceModel
+    integer_labels_: bool = False  # whether labels are integers, whose texts the model has
     warm_start: bool
     verbose: bool
     callback: Callback | None
@@ -106,7 +109,7 @@ class SequenceEstimator(ABC):
         X, y = checked(X, y, "X", "y")
         started = getattr(self, "model_", None) if self.warm_start else None
         if started is None:
-            labels = distinct_labels(y)
+            classes = distinct_labels(y)
             columns, offsets, feature_ids, numeric = fit_columns(
                 X,
                 min_count=recipe.settings.min_count,
@@ -114,13 +117,13 @@ class SequenceEstimator(ABC):
                 missing=recipe.settings.missing,
             )
         else:
-            labels, columns = started.labels, started.columns
+            classes, columns = self.classes_, started.columns
             offsets, feature_ids, numeric = columns.encode(X)
-        ids = {label: i for i, label in enumerate(labels)}
+        ids = {label: i for i, label in enumerate(classes)}
         weights = row_weights(offsets, sample_weight)
         data = Sequences(offsets, feature_ids, numeric, label_ids(y, ids, "y"), weights)
         if started is None:
-            model = recipe.new(labels, columns, data)
+            model = recipe.new([str(label) for label in classes], columns, data)
             _refuse_forbidden(model, data)
         else:
             model = self._continued(started)
@@ -128,7 +131,8 @@ class SequenceEstimator(ABC):
         if X_dev is not None and y_dev is not None:
             held_out = _encode_held_out(X_dev, y_dev, columns, ids)
         else:
-            data, held_out = self._hold_out(data, len(labels))
+            data, held_out = self._hold_out(data, len(classes))
+        self.integer_labels_ = isinstance(classes[0], int)
         rounds = model.settings.rounds
         assert rounds is not None  # a model's are decided
         with (
@@ -144,11 +148,11 @@ class SequenceEstimator(ABC):
                 raise
         return self
 
-    def predict(self, X: FeatureSequences) -> list[list[str]]:
+    def predict(self, X: FeatureSequences) -> list[list[Any]]:
         """The label sequences of X."""
         found = Predictions()
         model = self._fitted()
-        name = model.labels.__getitem__
+        name = self.classes_.__getitem__
         settings = self._settings()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers, settings.predictor)
@@ -157,27 +161,28 @@ class SequenceEstimator(ABC):
                 found += _cut(names, data.offsets)
         return found
 
-    def predict_single(self, x: Sequence[Any]) -> list[str]:
+    def predict_single(self, x: Sequence[Any]) -> list[Any]:
         """The labels of one sequence."""
         return self.predict([x])[0]
 
-    def predict_marginals(self, X: FeatureSequences) -> list[list[dict[str, float]]]:
+    def predict_marginals(self, X: FeatureSequences) -> list[list[dict[Any, float]]]:
         """P(label) at every position, as a dict from labels to probabilities."""
         found = Predictions()
         model = self._fitted()
+        labels = self.classes_
         with Workers(self._settings().threads) as workers:
             predictor = Predictor(model, workers)
             for data in _encoded(model, X):
                 marginals = predictor.marginals(data).tolist()
-                rows = [dict(zip(model.labels, row, strict=True)) for row in marginals]
+                rows = [dict(zip(labels, row, strict=True)) for row in marginals]
                 found += _cut(rows, data.offsets)
         return found
 
-    def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[str, float]]:
+    def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[Any, float]]:
         """P(label) at every position of one sequence."""
         return self.predict_marginals([x])[0]
 
-    def predict_nbest(self, X: FeatureSequences, n: int = 5) -> list[list[tuple[list[str], float]]]:
+    def predict_nbest(self, X: FeatureSequences, n: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The n most probable label sequences of each sequence, with their probabilities.
 
         n: Up to 100,000, and less for sequences of more than 335 positions: lists hold up to
@@ -185,7 +190,7 @@ class SequenceEstimator(ABC):
         """
         n = check_nbest(n)
         model = self._fitted()
-        labels = model.labels
+        labels = self.classes_
         with Workers(self._settings().threads) as workers:
             predictor = Predictor(model, workers)
             best = [one for data in _encoded(model, X) for one in predictor.nbest(data, n)]
@@ -216,8 +221,10 @@ class SequenceEstimator(ABC):
         return float(right / total) if total else float("nan")
 
     @property
-    def classes_(self) -> list[str]:
-        return list(self._fitted().labels)
+    def classes_(self) -> list[Any]:
+        """The labels, of the type that y had: strings or integers."""
+        labels = self._fitted().labels
+        return [int(label) for label in labels] if self.integer_labels_ else list(labels)
 
     @property
     def rounds_(self) -> int:
@@ -226,12 +233,14 @@ class SequenceEstimator(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file."""
-        container.save(path, self._fitted().to_state())
+        state = self._fitted().to_state()
+        container.save(path, state | {INTEGER_LABELS: True} if self.integer_labels_ else state)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model; a damaged or foreign file is refused with a ValueError."""
-        model = model_from_state(container.read(path))
+        state = container.read(path)
+        model = model_from_state(state)
         if not isinstance(model, cls._model_type):
             raise ValueError(
                 f"treecrf: the model file {os.fspath(path)!r} holds a {type(model).__name__}, not "
@@ -239,6 +248,7 @@ class SequenceEstimator(ABC):
             )
         estimator = cls(**cls._parameters_of(model))
         estimator.model_ = model
+        estimator.integer_labels_ = _has_integer_labels(state, model.labels)
         return estimator
 
     @classmethod
@@ -325,8 +335,17 @@ def _encoded(model: SequenceModel, X: FeatureSequences) -> Iterator[Sequences]:
     return (Sequences.unlabelled(*block) for block in model.columns.encode_blocks(X))
 
 
+def _has_integer_labels(state: dict[str, Any], labels: list[str]) -> bool:
+    reader = StateReader(state)
+    if not (reader.has(INTEGER_LABELS) and reader.boolean(INTEGER_LABELS)):
+        return False
+    if not all(re.fullmatch("0|-?[1-9][0-9]{0,18}", label) for label in labels):
+        reader.fail("labels", "integers", "other texts")
+    return True
+
+
 def _encode_held_out(
-    X: FeatureSequences, y: LabelSequences, columns: Columns, ids: dict[str, int]
+    X: FeatureSequences, y: LabelSequences, columns: Columns, ids: Mapping[Any, int]
 ) -> Sequences:
     X, y = checked(X, y, "X_dev", "y_dev")
     offsets, feature_ids, numeric = columns.encode(X, name="X_dev")

@@ -7,13 +7,13 @@ from typing import Any
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
-from spacy_treecrf.estimators.base import SequenceEstimator
+from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.models.averaging import pooled
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.model import SequenceModel
 
 
-class BoostedCRF(SequenceEstimator):
+class BoostedCRF(LinearFeatures):
     """A conditional random field whose potentials are learned by gradient tree boosting.
 
     X is a list of sequences of feature dicts, as python-crfsuite takes them; y a list of sequences
@@ -224,7 +224,12 @@ class BoostedCRF(SequenceEstimator):
         model = pooled([each.model_ for each in given])
         estimator = cls(**given[0].get_params())
         estimator.model_ = model
+        estimator.integer_labels_ = given[0].integer_labels_
         return estimator
+
+    def _linear_part(self) -> WeightTables:
+        potentials = self.model_.potentials
+        return potentials.linear.categorical, potentials.linear.numeric, potentials.edges
 
     def _recipe(self) -> CRFRecipe:
         return CRFRecipe(Settings.of(self))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 
 FeatureSequences = Sequence[Sequence[Any]]
-LabelSequences = Sequence[Sequence["str | None"]]
+LabelSequences = Sequence[Sequence["str | int | None"]]
 
 
 def checked(
@@ -50,28 +50,37 @@ def checked(
     return X, y
 
 
-def distinct_labels(y: LabelSequences) -> list[str]:
-    """The labels in sorted order."""
-    seen: set[str] = set()
+def distinct_labels(y: LabelSequences) -> list[str] | list[int]:
+    """The labels in sorted order, as plain strings or integers."""
+    seen: set[Any] = set()
     for labels in y:
         seen.update(label for label in labels if label is not None)
     if not seen:
         raise ValueError("treecrf: y holds no label at all; annotate at least one position")
-    return sorted(str(label) for label in seen)
+    if all(isinstance(label, str) for label in seen):
+        return sorted(str(label) for label in seen)
+    return sorted(int(label) for label in seen)
 
 
 def _check_label_types(y: LabelSequences, name: str) -> None:
+    """Refuse labels that are neither strings nor integers, or some of both."""
+    integers: bool | None = None
     for s, labels in enumerate(y):
         for t, label in enumerate(labels):
-            if label is not None and not isinstance(label, str):
+            if label is None:
+                continue
+            is_integer = isinstance(label, (int, np.integer)) and not isinstance(label, bool)
+            if not (is_integer or isinstance(label, str)) or integers not in (None, is_integer):
                 raise ValueError(
                     f"treecrf: {name}[{s}][{t}] is {label!r}, a {type(label).__name__}; labels "
-                    "are strings, or None where a position is not annotated"
+                    "are strings or integers, all of one type, or None where a position is not "
+                    "annotated"
                 )
+            integers = is_integer
 
 
 def label_ids(
-    y: LabelSequences, ids: dict[str, int], name: str, unseen: int | None = None
+    y: LabelSequences, ids: Mapping[Any, int], name: str, unseen: int | None = None
 ) -> npt.NDArray[np.int32]:
     known: dict[Any, int] = {None: UNKNOWN_LABEL, **ids}
     flat = [known.get(label, unseen) for labels in y for label in labels]

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
-from spacy_treecrf.estimators.base import SequenceEstimator
+from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.models.perceptron import Perceptron, PerceptronRecipe
 from spacy_treecrf.models.perceptron_settings import PerceptronSettings
 
 
-class PerceptronTagger(SequenceEstimator):
+class PerceptronTagger(LinearFeatures):
     """The structured perceptron (Collins 2002): fast, linear, without probabilities of its own.
 
     X and y are those of `BoostedCRF`. Weights are of features and of label bigrams; each round
@@ -100,6 +100,10 @@ class PerceptronTagger(SequenceEstimator):
     _model_type = Perceptron
     _settings_type = PerceptronSettings
     model_: Perceptron
+
+    def _linear_part(self) -> WeightTables:
+        average = self.model_.learned.average
+        return average.categorical, average.numeric, average.edges
 
     def _recipe(self) -> PerceptronRecipe:
         return PerceptronRecipe(PerceptronSettings.of(self))

@@ -18,7 +18,13 @@ KINDS = {
 }
 
 
+# Of the files of estimators: whether labels, which models have as texts, were integers.
+INTEGER_LABELS = "integer_labels"
+
+
 def model_from_state(state: dict[str, Any]) -> SequenceModel:
+    """The model that a state holds, whatever its kind."""
+    state = {name: value for name, value in state.items() if name != INTEGER_LABELS}
     module, name = KINDS[StateReader(state).string("kind", choices=tuple(KINDS))]
     model: type[SequenceModel] = getattr(import_module(f"spacy_treecrf.models.{module}"), name)
     return model.from_state(state)

@@ -225,7 +225,8 @@ class _Block:
 
 def blocks(offsets: npt.NDArray[np.int64], row_bytes: int) -> list[tuple[int, int]]:
     """Ranges of whole sequences whose rows take about BLOCK_BYTES together."""
-    if len(offsets) > 1 and int(offsets[-1]) * row_bytes < BLOCK_BYTES:
+    n_bytes = int(offsets[-1]) * row_bytes
+    if len(offsets) > 1 and n_bytes < min(BLOCK_BYTES, MAX_SEQUENCE_BYTES):
         return [(0, len(offsets) - 1)]
     lengths = np.diff(offsets)
     n_rows = int(lengths.max(initial=0))

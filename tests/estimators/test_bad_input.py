@@ -175,11 +175,11 @@ except ValueError as error:
 @pytest.mark.parametrize(
     "label", [3, 2.5, math.nan, True, b"A", ("A",), ["A"], {"A": 1}, np.int64(3), np.nan]
 )
-def test_label_that_is_no_string_is_refused(label: Any) -> None:
+def test_label_that_is_no_string_beside_strings_is_refused(label: Any) -> None:
     y = [["A", "B"], ["A", label]]
     x = [[ITEM, ITEM]] * 2
     assert_refused(lambda: new().fit(x, y), "y[1][1]", repr(label), "labels are strings")
-    if not isinstance(label, list | dict):
+    if not isinstance(label, list | dict | int | np.integer) or label is True:
         y = [[label, label], [label, label]]
         assert_refused(lambda: new().fit(x, y), "y[0][0]", repr(label))
 

@@ -60,6 +60,7 @@ PAST_ALL_SLOTS = 2**31 - 1
 # rows hold.
 MAX_TABLE_BYTES = 2**30
 HOLLOW = 64
+FEW_CELLS = 2**12  # as many empty ones do no harm
 BLOCK_BYTES = 2**28  # of the table of rows that are encoded at once for prediction
 MAX_BIN_VALUE = 1e6  # standardised values of n rows are within sqrt(n)
 
@@ -102,7 +103,7 @@ class Columns:
         for first, last in narrow_ranges(events, len(self.slot_keys), BLOCK_BYTES // 4):
             part = events.part(first, last)
             n_shared_slots = self.n_shared_slots
-            if n_shared_slots:
+            if n_shared_slots * part.n_rows > FEW_CELLS:
                 n_shared_slots = min(n_shared_slots, int(np.diff(part.ends).max(initial=0)))
             yield self._place(part, n_shared_slots, name, first)
 

@@ -174,8 +174,8 @@ class _Tables(dict[str, Values]):
     def __missing__(self, key: str) -> Values:
         if type(key) is not str:
             return self[plain(key)]
-        table, known = self._with_flags(key, _OtherValues(self, key))
-        if known and len(self) < KEPT_KEYS + len(self.texts):
+        table = _OtherValues(self, key)
+        if self._add_flags(key, table) and len(self) < KEPT_KEYS + len(self.texts):
             self[key] = table
         return table
 
@@ -184,7 +184,8 @@ class _Tables(dict[str, Values]):
     ) -> None:
         """Fill the tables of keys with slots."""
         for key in slot_keys:
-            self[key] = _OtherValues(self, key) if key in self.numbers else _Texts()
+            others = _OtherValues(self, key)
+            self[key] = others if key in self.numbers else _Texts(others)
         self.texts = dict(self)
         for feature, (name, slot) in enumerate(zip(feature_names, slots, strict=True)):
             if slot >= len(slot_keys):
@@ -197,9 +198,7 @@ class _Tables(dict[str, Values]):
                     table[name[cut + 1 :]] = feature
                 cut = name.find("=", cut + 1)
         for key, table in self.texts.items():
-            self._with_flags(key, table)
-            if isinstance(table, _Texts):
-                table.setdefault("", NOTHING)
+            self._add_flags(key, table.others if isinstance(table, _Texts) else table)
 
     def by_name(self, name: str) -> int:
         """The id of the feature of this name."""
@@ -226,24 +225,30 @@ class _Tables(dict[str, Values]):
         first, edges = self.numbers[key]
         return first + 1 + bisect_left(edges, amount)
 
-    def _with_flags(self, key: str, table: Values) -> tuple[Values, bool]:
-        """The table with ids for True, False and None, and whether any of them is known."""
+    def _add_flags(self, key: str, table: Values) -> bool:
+        """Add the ids of True, False and None to a key's table; returns whether any is known."""
         flag, missing = self.by_name(key), self.missing_id(key)
         table[None] = missing
         numeric = key in self.numbers
         if not numeric:  # True is the same key as 1.0, but not the same feature as that number
             table[True] = flag
             table[False] = NOTHING
-        return table, numeric or flag != NOTHING or missing != NOTHING
+        return numeric or flag != NOTHING or missing != NOTHING
 
 
 class _Texts(dict[Any, int]):
-    """Ids of the values of a key with a slot."""
+    """Ids of the texts of a key with a slot; Python is faster where all keys of a dict are str.
 
-    __slots__ = ()
-    # Texts that are not in the table are nothing; all else raises a TypeError. A method of str does
-    # that, because one written in Python would take longer than the lookup.
-    __missing__: Any = "".find
+    others: The ids of other values.
+    """
+
+    __slots__ = ("others",)
+
+    def __init__(self, others: _OtherValues) -> None:
+        self.others = others
+
+    def __missing__(self, value: object) -> int:
+        return NOTHING if type(value) is str else self.others[value]
 
 
 class _OtherValues(dict[Any, int]):

@@ -42,5 +42,9 @@ def count_lags(offsets: npt.NDArray[np.int64], order: int) -> npt.NDArray[np.uin
     """Return how many previous labels each row has, at most `order`. shape: (n_rows,)"""
     if order == 0:
         return np.zeros(int(offsets[-1]), np.uint8)
+    if len(offsets) == 2:  # one sequence
+        lags = np.full(int(offsets[-1]), order, np.uint8)
+        lags[:order] = range(min(order, len(lags)))
+        return lags
     starts = np.repeat(offsets[:-1], np.diff(offsets))
     return np.minimum(np.arange(offsets[-1]) - starts, order).astype(np.uint8)

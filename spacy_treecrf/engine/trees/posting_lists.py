@@ -56,6 +56,10 @@ class Postings(NamedTuple):
     numeric_tree: npt.NDArray[np.uint32]
     numeric_mask: npt.NDArray[np.uint64]
     context_mask: npt.NDArray[np.uint64]  # shape: (n_trees with contexts, n_contexts)
+    # The same without contexts in which no test of the tree holds: most are such.
+    held_first: npt.NDArray[np.int32]  # shape: (n_trees with contexts + 1,)
+    held_context: npt.NDArray[np.int32]  # rising within a tree
+    held_mask: npt.NDArray[np.uint64]
 
 
 @kernel
@@ -150,6 +154,7 @@ def build_postings(
     for node in np.flatnonzero(kind == CONTEXT):
         holds = context_labels[:, feature[node]] == threshold[node]
         context_mask[tree_of[node] - n_plain, holds] &= mask[node]
+    held_tree, held_context = np.nonzero(context_mask != ALL_LEAVES)
     return Postings(
         tree_class=forest.tree_class,
         leaf_first=leaf_first.astype(np.uint64),
@@ -166,6 +171,9 @@ def build_postings(
         numeric_tree=tree_of[bins].astype(np.uint32),
         numeric_mask=mask[bins],
         context_mask=context_mask,
+        held_first=np.searchsorted(held_tree, np.arange(len(context_mask) + 1)).astype(np.int32),
+        held_context=held_context.astype(np.int32),
+        held_mask=context_mask[held_tree, held_context],
     )
 
 
@@ -218,6 +226,34 @@ def _same_bins(numeric: npt.NDArray[np.uint8], row: int, other: int) -> bool:
     return same
 
 
+@step
+def add_context_trees(
+    postings: Postings,
+    n_plain: int,
+    first_context: int,
+    n_valid: int,
+    masks: npt.NDArray[np.uint64],
+    units: npt.NDArray[np.int64],
+    more: npt.NDArray[np.int64],
+) -> None:
+    """Add the leaves of the trees that test previous labels, for the contexts of a row.
+
+    units: (n_labels,), what every context gets. more: (n_contexts, n_labels), what some get beside.
+    """
+    for tree in range(n_plain, len(masks)):
+        k = postings.tree_class[tree]
+        first_leaf = postings.leaf_first[tree]
+        usual = np.int64(postings.leaf_units[first_leaf + lowest_bit(masks[tree])])
+        units[k] += usual
+        for p in range(
+            postings.held_first[tree - n_plain], postings.held_first[tree - n_plain + 1]
+        ):
+            c = postings.held_context[p] - first_context
+            if 0 <= c < n_valid:
+                leaf = lowest_bit(masks[tree] & postings.held_mask[p])
+                more[c, k] += np.int64(postings.leaf_units[first_leaf + leaf]) - usual
+
+
 @kernel
 def add_tree_scores(
     data: ScoredRows,
@@ -238,6 +274,8 @@ def add_tree_scores(
     bin_masks = np.empty(n_trees, np.uint64)
     for tree in range(n_trees):
         bin_masks[tree] = ALL_LEAVES
+    units = np.empty(n_labels, np.int64)  # of a row, where no test of previous labels holds
+    more = np.zeros((scores.shape[1], n_labels), np.int64)  # after contexts where one does
     for i in range(len(rows)):
         row = rows[i]
         if data.numeric.shape[1] and (i == 0 or not _same_bins(data.numeric, row, rows[i - 1])):
@@ -250,18 +288,16 @@ def add_tree_scores(
         lag = np.int64(data.lags[row])
         n_valid = n_labels**lag
         for k in range(n_labels):
-            units = np.int64(0)
+            total = np.int64(0)
             for tree in range(postings.class_first[k], postings.class_first[k + 1]):
-                units += postings.leaf_units[postings.leaf_first[tree] + lowest_bit(masks[tree])]
-            value = np.float32(units / GRID)
-            for c in range(n_valid):
-                scores[row, c, k] += value
-        for tree in range(n_plain, n_trees):
-            for c in range(n_valid):
-                context = context_first[lag] + c
-                leaf = lowest_bit(masks[tree] & postings.context_mask[tree - n_plain, context])
-                units = np.int64(postings.leaf_units[postings.leaf_first[tree] + leaf])
-                scores[row, c, postings.tree_class[tree]] += np.float32(units / GRID)
+                total += postings.leaf_units[postings.leaf_first[tree] + lowest_bit(masks[tree])]
+            units[k] = total
+        if n_plain < n_trees:
+            add_context_trees(postings, n_plain, context_first[lag], n_valid, masks, units, more)
+        for c in range(n_valid):
+            for k in range(n_labels):
+                scores[row, c, k] += np.float32((units[k] + more[c, k]) / GRID)
+                more[c, k] = 0
 
 
 @step
