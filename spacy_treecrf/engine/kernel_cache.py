@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
@@ -22,6 +22,9 @@ class KernelCache(NullCache):  # type: ignore[misc]
     be read-only where it runs, and writes to the first that takes it, if any does.
     """
 
+    reads_everywhere = True  # else only where the first place is, as `warmup --cache` does
+    folders: ClassVar[set[str]] = set()  # where this process has read or written something
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
@@ -38,6 +41,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
             except Exception:  # of the disk, or whatever pickle makes of a damaged file
                 continue
             if compiled is not None:
+                self.folders.add(place.cache_path)
                 return compiled
         return None
 
@@ -48,6 +52,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 place.save_overload(signature, compiled)
             except Exception:  # of the disk, or of a damaged index, which is read before
                 continue
+            self.folders.add(place.cache_path)
             return
 
     @cached
@@ -58,7 +63,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 places.append(place(self._function))
             except (RuntimeError, OSError):  # not a place for this function
                 continue
-        return places
+        return places if self.reads_everywhere else places[:1]
 
 
 def _place(locator: Any) -> type:

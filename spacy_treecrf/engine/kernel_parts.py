@@ -22,6 +22,8 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NopythonTypeInference
 
+from spacy_treecrf.engine.compile_notice import announced
+
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
 
 
@@ -72,6 +74,12 @@ class KernelCompiler(Compiler):  # type: ignore[misc]
             library = JITCodeLibrary(targetctx.codegen(), "kernel")
             library.enable_object_caching()
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
+
+    def compile_extra(self, func: Any) -> Any:
+        if self.state.flags.no_cpython_wrapper:
+            return super().compile_extra(func)
+        with announced(func.__name__):
+            return super().compile_extra(func)
 
     def define_pipelines(self) -> Any:
         pipelines = super().define_pipelines()
