@@ -150,9 +150,7 @@ def compare_starts(folder: Path, repeats: int) -> None:
     for step in ("crfsuite_fit", "crfsuite_predict"):
         report("cold", step=step, **run_step(step, rival, folder / "none", package))
     for step, path in (*ours, ("import_spacy", pipeline), ("crfsuite_predict", rival)):
-        runs = [
-            run_step(step, path, folder / f"cold_{step}", package) for _ in range(repeats)
-        ]
+        runs = [run_step(step, path, folder / f"cold_{step}", package) for _ in range(repeats)]
         report("warm", step=step, **min(runs, key=lambda run: run["cpu_seconds"]))
 
 

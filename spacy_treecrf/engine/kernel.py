@@ -56,9 +56,9 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read from the cache; what the kernel calls is part of it."""
-        with global_compiler_lock, library_class(self.targetctx.codegen(), PartLibrary):
-            with no_garbage_collection():
-                return super().compile(sig)
+        codegen = self.targetctx.codegen()
+        with global_compiler_lock, library_class(codegen, PartLibrary), no_garbage_collection():
+            return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Numba asks for this where another kernel calls this one, as for the next."""

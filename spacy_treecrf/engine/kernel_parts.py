@@ -21,6 +21,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NopythonTypeInference
+from numba.core.types.misc import SliceType
 
 from spacy_treecrf.engine.compile_notice import announced
 
@@ -132,7 +133,7 @@ def _is_new(value: Any, typemap: Any) -> bool:
     if value.op == "call":
         return not isinstance(typemap[value.func.name], types.NamedTupleClass)
     if value.op == "getitem":
-        return not isinstance(typemap[value.index.name], types.Integer | types.SliceType)
+        return not isinstance(typemap[value.index.name], types.Integer | SliceType)
     return value.op not in _VIEWS
 
 

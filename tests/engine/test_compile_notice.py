@@ -75,9 +75,7 @@ def test_forked_processes_say_nothing(tmp_path):
 
 def test_a_terminal_shows_each_kernel_and_is_left_clean(tmp_path):
     leader, follower = pty.openpty()
-    subprocess.run(
-        script(tmp_path, "0"), env=environment(tmp_path), stderr=follower, check=True
-    )
+    subprocess.run(script(tmp_path, "0"), env=environment(tmp_path), stderr=follower, check=True)
     os.close(follower)
     shown = os.read(leader, 10_000).decode()
     os.close(leader)

@@ -1,4 +1,4 @@
-"""Kernels compiled as one piece: right results, no references lost, and Python may call them all."""
+"""Kernels compiled as one piece: right results, no references lost, callable from Python."""
 
 from __future__ import annotations
 
