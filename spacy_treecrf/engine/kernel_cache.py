@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
+from numba.core.runtime import rtsys
 
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.kernel_parts import library_class
@@ -33,11 +34,16 @@ class KernelCache(NullCache):  # type: ignore[misc]
         return self._places[0].cache_path if self._places else None
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """What was compiled for a signature, or None: then numba compiles it."""
+        """What was compiled for a signature, or None: then numba compiles it.
+
+        numba would now load all that it may need to compile, and scipy, which takes longer than
+        all kernels of a prediction. Machine code needs its runtime alone.
+        """
+        rtsys.initialize(target_context)
         for place in self._places:
             try:
                 with library_class(target_context.codegen(), JITCodeLibrary):
-                    compiled = place.load_overload(signature, target_context)
+                    compiled = place._load_overload(signature, target_context)
             except Exception:  # of the disk, or whatever pickle makes of a damaged file
                 continue
             if compiled is not None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NopythonTypeInference
@@ -56,6 +56,22 @@ class _NoEnvironments:
 
     def set_env(self, name: str, environment: Any) -> None:
         """Environments are set when the kernel is there: see `set_environments`."""
+
+
+class QuickFlags(Flags):  # type: ignore[misc]
+    """numba's flags, which it compares thousands of times for each kernel."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS  # of the names of all flags, which numba sorts each time
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Flags) and self._values == other._values
+        return same or bool(super().__eq__(other))
+
+
+_HASH_OF_FLAGS = hash(Flags())
 
 
 class KernelCompiler(Compiler):  # type: ignore[misc]
