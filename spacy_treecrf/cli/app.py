@@ -17,6 +17,7 @@ from spacy_treecrf.cli import (
     tag,
     train,
     tune,
+    warmup,
 )
 
 app = typer.Typer(
@@ -45,6 +46,7 @@ app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+app.command("warmup", epilog=warmup.EXAMPLES)(warmup.warmup)
 app.add_typer(corpus.app, name="corpus")
 
 

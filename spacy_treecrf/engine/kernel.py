@@ -19,10 +19,12 @@ from numba import config, typeof, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.kernel_cache import KernelCache
 from spacy_treecrf.engine.kernel_parts import (
     KernelCompiler,
     PartLibrary,
+    QuickFlags,
     library_class,
     no_garbage_collection,
     set_environments,
@@ -40,7 +42,6 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     returns_numbers: bool | None = None  # not known before something was compiled
-    part: Kernel  # what other kernels call: the same function, or a twin that Python cannot call
 
     def __call__(self, *args: Any) -> Any:
         if self.returns_numbers or not _in_main_thread():
@@ -56,9 +57,18 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read from the cache; what the kernel calls is part of it."""
-        parts = library_class(self.targetctx.codegen(), PartLibrary)
-        with global_compiler_lock, parts, no_garbage_collection():
+        codegen = self.targetctx.codegen()
+        with global_compiler_lock, library_class(codegen, PartLibrary), no_garbage_collection():
             return super().compile(sig)
+
+    @cached
+    def part(self) -> Kernel:
+        """What other kernels call: this, or a twin that Python cannot call, without a wrapper."""
+        if self.targetoptions["no_cpython_wrapper"]:
+            return self
+        options = self.targetoptions | {"no_cpython_wrapper": True}
+        twin: Kernel = kernel(self.py_func, **options)
+        return twin
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Numba asks for this where another kernel calls this one, as for the next."""
@@ -93,10 +103,8 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     }
     options = defaults | options
     compiled = Kernel(function, targetoptions=options, pipeline_class=KernelCompiler)
-    if options["no_cpython_wrapper"]:
-        compiled.part = compiled
-    else:
-        compiled.part = kernel(function, **options | {"no_cpython_wrapper": True})
+    compiled._compiler._customize_flags = QuickFlags
+    if not options["no_cpython_wrapper"]:
         compiled._cache = KernelCache(function)
     return compiled
 

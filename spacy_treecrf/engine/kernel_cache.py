@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
+from numba.core.runtime import rtsys
 
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.kernel_parts import library_class
@@ -22,6 +23,9 @@ class KernelCache(NullCache):  # type: ignore[misc]
     be read-only where it runs, and writes to the first that takes it, if any does.
     """
 
+    reads_everywhere = True  # else only where the first place is, as `warmup --cache` does
+    folders: ClassVar[set[str]] = set()  # where this process has read or written something
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
@@ -30,14 +34,20 @@ class KernelCache(NullCache):  # type: ignore[misc]
         return self._places[0].cache_path if self._places else None
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """What was compiled for a signature, or None: then numba compiles it."""
+        """What was compiled for a signature, or None: then numba compiles it.
+
+        numba would now load all that it may need to compile, and scipy, which takes longer than
+        all kernels of a prediction. Machine code needs its runtime alone.
+        """
+        rtsys.initialize(target_context)
         for place in self._places:
             try:
                 with library_class(target_context.codegen(), JITCodeLibrary):
-                    compiled = place.load_overload(signature, target_context)
+                    compiled = place._load_overload(signature, target_context)
             except Exception:  # of the disk, or whatever pickle makes of a damaged file
                 continue
             if compiled is not None:
+                self.folders.add(place.cache_path)
                 return compiled
         return None
 
@@ -48,6 +58,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 place.save_overload(signature, compiled)
             except Exception:  # of the disk, or of a damaged index, which is read before
                 continue
+            self.folders.add(place.cache_path)
             return
 
     @cached
@@ -58,7 +69,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 places.append(place(self._function))
             except (RuntimeError, OSError):  # not a place for this function
                 continue
-        return places
+        return places if self.reads_everywhere else places[:1]
 
 
 def _place(locator: Any) -> type:

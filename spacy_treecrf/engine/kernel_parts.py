@@ -17,10 +17,13 @@ from typing import Any
 
 from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NopythonTypeInference
+from numba.core.types.misc import SliceType
+
+from spacy_treecrf.engine.compile_notice import announced
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
 
@@ -55,6 +58,22 @@ class _NoEnvironments:
         """Environments are set when the kernel is there: see `set_environments`."""
 
 
+class QuickFlags(Flags):  # type: ignore[misc]
+    """numba's flags, which it compares thousands of times for each kernel."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS  # of the names of all flags, which numba sorts each time
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Flags) and self._values == other._values
+        return same or bool(super().__eq__(other))
+
+
+_HASH_OF_FLAGS = hash(Flags())
+
+
 class KernelCompiler(Compiler):  # type: ignore[misc]
     """numba's compiler, with runnable code for whatever Python can call."""
 
@@ -72,6 +91,12 @@ class KernelCompiler(Compiler):  # type: ignore[misc]
             library = JITCodeLibrary(targetctx.codegen(), "kernel")
             library.enable_object_caching()
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
+
+    def compile_extra(self, func: Any) -> Any:
+        if self.state.flags.no_cpython_wrapper:
+            return super().compile_extra(func)
+        with announced(func.__name__):
+            return super().compile_extra(func)
 
     def define_pipelines(self) -> Any:
         pipelines = super().define_pipelines()
@@ -124,7 +149,7 @@ def _is_new(value: Any, typemap: Any) -> bool:
     if value.op == "call":
         return not isinstance(typemap[value.func.name], types.NamedTupleClass)
     if value.op == "getitem":
-        return not isinstance(typemap[value.index.name], types.Integer | types.SliceType)
+        return not isinstance(typemap[value.index.name], types.Integer | SliceType)
     return value.op not in _VIEWS
 
 

@@ -1,0 +1,92 @@
+"""The steps of `warmup`, each run by a process of its own: train or apply small models.
+
+It prints the folders where compiled kernels were read or written, as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TEXTS = [("Ada met Bob", "U-PERSON O U-PERSON"), ("Bob left Rome", "U-PERSON O U-CITY")] * 5
+
+
+def _items() -> tuple[list[list[dict[str, Any]]], list[list[str]]]:
+    X = [
+        [{"word": word, "title": word.istitle(), "at": float(t)} for t, word in enumerate(words)]
+        for words in (text.split() for text, _ in TEXTS)
+    ]
+    return X, [labels.split() for _, labels in TEXTS]
+
+
+def train_estimator(folder: Path) -> None:
+    from spacy_treecrf import BoostedCRF
+
+    X, y = _items()
+    model = BoostedCRF().fit(X, y)
+    model.save(folder / "estimator.treecrf")
+
+
+def predict_estimator(folder: Path) -> None:
+    from spacy_treecrf import BoostedCRF
+
+    X, _ = _items()
+    model = BoostedCRF.load(folder / "estimator.treecrf")
+    model.predict(X)
+    model.predict_single(X[0])
+    model.predict_marginals(X)
+
+
+def train_pipe(folder: Path) -> None:
+    import spacy
+    from spacy.training import Example
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("treecrf")
+    examples = [
+        Example.from_dict(nlp.make_doc(text), {"entities": labels.split()})
+        for text, labels in TEXTS
+    ]
+    nlp.initialize(lambda: examples)
+    for _ in range(6):
+        nlp.update(examples)
+    nlp.to_disk(folder / "pipeline")
+
+
+def predict_pipe(folder: Path) -> None:
+    import spacy
+
+    nlp = spacy.load(folder / "pipeline")
+    texts = [text for text, _ in TEXTS]
+    nlp(texts[0])
+    list(nlp.pipe(texts))
+
+
+STEPS: dict[str, Callable[[Path], None]] = {
+    "train-estimator": train_estimator,
+    "train-pipe": train_pipe,
+    "predict-estimator": predict_estimator,
+    "predict-pipe": predict_pipe,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("step", choices=STEPS)
+    parser.add_argument("folder", type=Path, help="where the small models are")
+    parser.add_argument(
+        "--nowhere-else", action="store_true", help="read kernels from NUMBA_CACHE_DIR alone"
+    )
+    options = parser.parse_args()
+    from spacy_treecrf.engine.kernel_cache import KernelCache
+
+    KernelCache.reads_everywhere = not options.nowhere_else
+    STEPS[options.step](options.folder)
+    print(json.dumps(sorted(KernelCache.folders)))
+
+
+if __name__ == "__main__":
+    main()
