@@ -218,9 +218,14 @@ class SequenceEstimator(ABC):
         """Rounds in the model; fewer than `rounds` after early stopping."""
         return self._fitted().rounds
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file."""
-        container.save(path, self._fitted().to_state())
+    def save(self, path: str | os.PathLike[str], compact: bool = False) -> None:
+        """Write the model to one file.
+
+        compact: Make the file small. It predicts the same, but a boosted CRF in it cannot be
+        trained further.
+        """
+        model = self._fitted().compacted() if compact else self._fitted()
+        container.save(path, model.to_state(), small=compact)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
