@@ -48,8 +48,8 @@ def prune(
     """Make a model small: what no prediction needs is left out, and the rest is packed.
 
     Without --dev it predicts exactly the same. With --dev, weights below a threshold are dropped as
-    well, the others are rounded, and accuracy is measured before and after. A pruned model cannot be
-    trained further: keep the old one for that.
+    well, the others are rounded, and accuracy is measured before and after. A pruned model cannot
+    be trained further: keep the old one for that.
     """
     if model_input(model).is_file():
         refuse_existing(output, force, model_input(model), dev)

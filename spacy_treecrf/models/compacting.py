@@ -83,7 +83,8 @@ def _for_prediction(forest: Forest) -> Forest:
 
 def _used_features(linear: LinearWeights, forest: Forest) -> npt.NDArray[np.int64]:
     """Features with a weight or a split, rising."""
-    used = linear.categorical.any(axis=1)
+    used = np.zeros(len(linear.categorical), np.bool_)
+    used[linear.categorical.any(axis=1)] = True
     used[forest.feature[forest.kind == CATEGORICAL]] = True
     return np.flatnonzero(used)
 

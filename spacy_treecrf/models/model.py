@@ -103,7 +103,7 @@ class SequenceModel(ABC):
         return False
 
     def compacted(self) -> SequenceModel:
-        """The model for prediction alone; itself where it holds nothing that only training needs."""
+        """The model for prediction alone; itself where nothing can be left out."""
         return self
 
     @abstractmethod

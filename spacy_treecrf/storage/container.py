@@ -1,8 +1,8 @@
 """The file of a learned model: a nested dict of plain values and numpy arrays, as checked bytes.
 
 Layout: magic bytes, format version, length of the body, SHA-256 of all the rest, msgpack body.
-An array is a msgpack map of its type, its shape and its bytes. In the small format, which is version
-2, arrays and texts are packed, and the body is compressed. Nothing is ever unpickled.
+An array is a msgpack map of its type, its shape and its bytes. In the small format, which is
+version 2, arrays and texts are packed, and the body is compressed. Nothing is ever unpickled.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ finds what repeats. Texts keep only what the text before them does not begin wit
 from __future__ import annotations
 
 import math
-import os.path
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -84,7 +83,7 @@ def packed_texts(texts: Sequence[str]) -> dict[str, Any] | None:
     before = b""
     for text in texts:
         data = text.encode("utf-8")
-        n = min(len(os.path.commonprefix([before, data])), _MAX_SHARED)
+        n = _shared_length(before, data)
         shared.append(n)
         lengths.append(len(data) - n)
         rests.append(data[n:])
@@ -120,6 +119,12 @@ def unpacked_texts(table: dict[str, Any]) -> list[str]:
         at += length
         texts.append(before.decode("utf-8"))
     return texts
+
+
+def _shared_length(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with together, up to _MAX_SHARED."""
+    most = min(len(one), len(other), _MAX_SHARED)
+    return next((i for i in range(most) if one[i] != other[i]), most)
 
 
 def _whole_numbers(flat: npt.NDArray[Any], grid: bool) -> npt.NDArray[np.int64] | None:

@@ -23,6 +23,7 @@ from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUM
 # Trees that fit: one bit for each leaf, and values whose grid steps fit into 32 bits.
 MAX_MASK_LEAVES = 64
 MAX_MASK_VALUE = 2.0**14
+ANY_CONTEXT = -1
 ALL_LEAVES = np.uint64(0xFFFFFFFFFFFFFFFF)
 # A feature tested in more than one of so many trees is applied to all trees at once.
 DENSE_SHARE = 8
@@ -272,6 +273,35 @@ def note_features(
             last_row_with[feature_ids[row, slot]] = row
 
 
+@step
+def _walk(
+    data: ScoredRows,
+    row: int,
+    nodes: TreeNodes,
+    root: int,
+    node: int,
+    last_row_with: npt.NDArray[np.int64],
+    context_labels: npt.NDArray[np.int32],
+    context: int,
+) -> int:
+    """Return the leaf of a tree that the row reaches from a node on.
+
+    The walk for ANY_CONTEXT ends at the first test of a previous label.
+    """
+    while nodes.kind[root + node] != LEAF:
+        test = nodes.feature[root + node]
+        if nodes.kind[root + node] == CATEGORICAL:
+            holds = last_row_with[test] == row
+        elif nodes.kind[root + node] == NUMERIC:
+            holds = data.numeric[row, test] > nodes.threshold[root + node]
+        elif context == ANY_CONTEXT:
+            break
+        else:
+            holds = context_labels[context, test] == nodes.threshold[root + node]
+        node = nodes.right[root + node] if holds else nodes.left[root + node]
+    return node
+
+
 @kernel
 def add_tree_scores_by_traversal(
     data: ScoredRows,
@@ -283,22 +313,18 @@ def add_tree_scores_by_traversal(
     scores: npt.NDArray[np.float32],
 ) -> None:
     """Add the same sums as `add_tree_scores`, node by node; for trees of more than 64 leaves."""
-    kind, feature, threshold = nodes.kind, nodes.feature, nodes.threshold
+    labels = contexts.labels
     last_row_with = np.full(n_features, -1, np.int64)
     for row in range(first_row, last_row):
         note_features(data.feature_ids, row, last_row_with)
         first = contexts.first[data.lags[row]]
-        for c in range(contexts.first[data.lags[row] + 1] - first):
-            for tree in range(len(nodes.tree_class)):
-                node = nodes.tree_first[tree]
-                while kind[node] != LEAF:
-                    test = feature[node]
-                    if kind[node] == CATEGORICAL:
-                        holds = last_row_with[test] == row
-                    elif kind[node] == NUMERIC:
-                        holds = data.numeric[row, test] > threshold[node]
-                    else:
-                        holds = contexts.labels[first + c, test] == threshold[node]
-                    child = nodes.right[node] if holds else nodes.left[node]
-                    node = nodes.tree_first[tree] + child
-                scores[row, c, nodes.tree_class[tree]] += nodes.value[node]
+        n_contexts = contexts.first[data.lags[row] + 1] - first
+        for tree in range(len(nodes.tree_class)):
+            root = nodes.tree_first[tree]
+            shared = _walk(data, row, nodes, root, 0, last_row_with, labels, ANY_CONTEXT)
+            divides = nodes.kind[root + shared] != LEAF
+            for c in range(n_contexts):
+                node = shared
+                if divides:
+                    node = _walk(data, row, nodes, root, shared, last_row_with, labels, first + c)
+                scores[row, c, nodes.tree_class[tree]] += nodes.value[root + node]
