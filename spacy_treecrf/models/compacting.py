@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.linear import LinearWeights
 from spacy_treecrf.engine.boosting.potentials import Potentials
+from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.kept_features import (
     in_order_of_names,
     may_drop_features,
@@ -18,53 +18,41 @@ from spacy_treecrf.engine.encoding.kept_features import (
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
 
-if TYPE_CHECKING:
-    from spacy_treecrf.models.crf import CRF
-
 # Values of pruned models are multiples of this: 16 bits hold all of them up to 64.
 COARSE_STEP = 2.0**-9
 
 
-def compacted(crf: CRF) -> CRF:
-    """The CRF for prediction alone: its labels and probabilities are the same bit for bit.
+def compacted(potentials: Potentials, columns: Columns) -> tuple[Potentials, Columns]:
+    """What a CRF needs for prediction alone: its labels and probabilities are the same bit for bit.
 
-    It has no features without a weight or a split, no gains of splits, no counts of features and no
+    Left out are features without a weight or a split, gains of splits, counts of features and the
     state of a training that would go on.
     """
-    forest = _for_prediction(crf.potentials.forest)
-    linear, columns = crf.potentials.linear, crf.columns
+    forest, linear = _for_prediction(potentials.forest), potentials.linear
     if may_drop_features(columns):
         kept = in_order_of_names(columns, _used_features(linear, forest))
         columns = with_features(columns, kept)
         linear = LinearWeights(np.ascontiguousarray(linear.categorical[kept]), linear.numeric)
         forest = _renumbered(forest, kept)
-    potentials = Potentials(
-        edges=crf.potentials.edges,
-        linear=linear,
-        previous_linear=LinearWeights.nothing(*linear.shape),
-        forests=(forest,),
-        rounds=crf.potentials.rounds,
-    )
-    return replace(crf, columns=columns, potentials=potentials, compact=True)
+    nothing = LinearWeights.nothing(*linear.shape)
+    small = Potentials(potentials.edges, linear, nothing, (forest,), potentials.rounds)
+    return small, columns
 
 
-def without_small_weights(crf: CRF, threshold: float) -> CRF:
-    """The CRF without weights of features below the threshold; other weights and leaves rounded.
+def without_small_weights(potentials: Potentials, threshold: float) -> Potentials:
+    """Potentials without weights of features below the threshold; other weights, leaves rounded.
 
     Rounded values still lie on the grid of exact sums. Features keep their numbers.
     """
-    linear, forest = crf.potentials.linear, crf.potentials.forest
+    linear, forest = potentials.linear, potentials.forest
     small = np.abs(linear.categorical) < threshold
-    weights = LinearWeights(
-        _rounded(np.where(small, np.float32(0.0), linear.categorical)), linear.numeric
-    )
-    potentials = replace(
-        crf.potentials,
-        linear=weights,
+    kept = _rounded(np.where(small, np.float32(0.0), linear.categorical))
+    return replace(
+        potentials,
+        linear=LinearWeights(kept, linear.numeric),
         forests=(replace(forest, value=_rounded(forest.value)),),
         direction=None,
     )
-    return replace(crf, potentials=potentials)
 
 
 def _rounded(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -22,7 +22,7 @@ from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, in_trees
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
-from spacy_treecrf.models.compacting import compacted
+from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
 from spacy_treecrf.models.stored_parts import (
@@ -115,7 +115,14 @@ class CRF(SequenceModel):
         return self.compact
 
     def compacted(self) -> CRF:
-        return self if self.compact else compacted(self)
+        if self.compact:
+            return self
+        potentials, columns = compacted(self.potentials, self.columns)
+        return replace(self, columns=columns, potentials=potentials, compact=True)
+
+    def without_small_weights(self, threshold: float) -> CRF:
+        """The CRF without weights of features below the threshold, and with rounded values."""
+        return replace(self, potentials=without_small_weights(self.potentials, threshold))
 
     def _refuse_learning(self) -> None:
         if self.compact:

@@ -10,7 +10,6 @@ import numpy as np
 from spacy_treecrf.evaluation.figures import figures_of
 from spacy_treecrf.evaluation.judging import judge
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
-from spacy_treecrf.models.compacting import without_small_weights
 from spacy_treecrf.models.crf import CRF
 
 THRESHOLDS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
@@ -46,7 +45,7 @@ def try_thresholds(
     """
     whole: float | None = None
     for threshold in (None, *THRESHOLDS):
-        smaller = crf if threshold is None else without_small_weights(crf, threshold)
+        smaller = crf if threshold is None else crf.without_small_weights(threshold)
         tagger.model = smaller
         _, figure = figure_name(tagger, read())
         n_weights = int(np.count_nonzero(smaller.potentials.linear.categorical))

@@ -16,7 +16,7 @@ from spacy_treecrf import (
     PerceptronTagger,
 )
 from spacy_treecrf.engine.fixed_grid import to_grid
-from spacy_treecrf.models.compacting import COARSE_STEP, without_small_weights
+from spacy_treecrf.models.compacting import COARSE_STEP
 from spacy_treecrf.models.crf import CRF
 from tests.tiny import new, tiny_data
 
@@ -107,7 +107,7 @@ def test_small_weights_are_dropped_and_others_rounded() -> None:
     assert isinstance(whole, CRF)
     before = whole.potentials.linear.categorical
     threshold = float(np.median(np.abs(before)))
-    smaller = without_small_weights(whole, threshold)
+    smaller = whole.without_small_weights(threshold)
     after = smaller.potentials.linear.categorical
     np.testing.assert_array_equal(after[np.abs(before) < threshold], 0.0)
     kept = np.abs(before) >= threshold
@@ -115,6 +115,6 @@ def test_small_weights_are_dropped_and_others_rounded() -> None:
     for values in (after, smaller.potentials.forest.value):
         np.testing.assert_array_equal(values, np.rint(values / COARSE_STEP) * COARSE_STEP)
         np.testing.assert_array_equal(values, to_grid(values))
-    nothing = without_small_weights(whole, 1e6).compacted()
+    nothing = whole.without_small_weights(1e6).compacted()
     assert not nothing.potentials.linear.categorical.any()
     assert len(nothing.columns.feature_names) <= len(whole.columns.feature_names)

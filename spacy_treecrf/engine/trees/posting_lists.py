@@ -23,7 +23,6 @@ from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUM
 # Trees that fit: one bit for each leaf, and values whose grid steps fit into 32 bits.
 MAX_MASK_LEAVES = 64
 MAX_MASK_VALUE = 2.0**14
-ANY_CONTEXT = -1
 ALL_LEAVES = np.uint64(0xFFFFFFFFFFFFFFFF)
 # A feature tested in more than one of so many trees is applied to all trees at once.
 DENSE_SHARE = 8
@@ -274,32 +273,21 @@ def note_features(
 
 
 @step
-def _walk(
-    data: ScoredRows,
-    row: int,
-    nodes: TreeNodes,
-    root: int,
-    node: int,
-    last_row_with: npt.NDArray[np.int64],
-    context_labels: npt.NDArray[np.int32],
-    context: int,
-) -> int:
-    """Return the leaf of a tree that the row reaches from a node on.
+def _contexts_with(contexts: Contexts, n_labels: int) -> npt.NDArray[np.uint64]:
+    """Return, as bits, the contexts of so many previous labels that have a label at a place.
 
-    The walk for ANY_CONTEXT ends at the first test of a previous label.
+    shape: (numbers of previous labels, places, n_labels + 1), nothing for more than 64 contexts.
     """
-    while nodes.kind[root + node] != LEAF:
-        test = nodes.feature[root + node]
-        if nodes.kind[root + node] == CATEGORICAL:
-            holds = last_row_with[test] == row
-        elif nodes.kind[root + node] == NUMERIC:
-            holds = data.numeric[row, test] > nodes.threshold[root + node]
-        elif context == ANY_CONTEXT:
-            break
-        else:
-            holds = context_labels[context, test] == nodes.threshold[root + node]
-        node = nodes.right[root + node] if holds else nodes.left[root + node]
-    return node
+    n_lags, n_places = len(contexts.first) - 1, contexts.labels.shape[1]
+    found = np.zeros((n_lags, n_places, n_labels + 1), np.uint64)
+    for lag in range(n_lags):
+        first = contexts.first[lag]
+        for c in range(min(MAX_MASK_LEAVES, contexts.first[lag + 1] - first)):
+            for place in range(n_places):
+                label = contexts.labels[first + c, place]
+                if 0 <= label <= n_labels:
+                    found[lag, place, label] |= np.uint64(1) << np.uint64(c)
+    return found
 
 
 @kernel
@@ -313,18 +301,37 @@ def add_tree_scores_by_traversal(
     scores: npt.NDArray[np.float32],
 ) -> None:
     """Add the same sums as `add_tree_scores`, node by node; for trees of more than 64 leaves."""
-    labels = contexts.labels
+    kind, feature, threshold, labels = nodes.kind, nodes.feature, nodes.threshold, contexts.labels
     last_row_with = np.full(n_features, -1, np.int64)
+    contexts_with = _contexts_with(contexts, scores.shape[2])
+    one = np.uint64(1)
     for row in range(first_row, last_row):
         note_features(data.feature_ids, row, last_row_with)
-        first = contexts.first[data.lags[row]]
-        n_contexts = contexts.first[data.lags[row] + 1] - first
+        lag = data.lags[row]
+        first = contexts.first[lag]
+        n_contexts = contexts.first[lag + 1] - first
         for tree in range(len(nodes.tree_class)):
-            root = nodes.tree_first[tree]
-            shared = _walk(data, row, nodes, root, 0, last_row_with, labels, ANY_CONTEXT)
-            divides = nodes.kind[root + shared] != LEAF
+            root, class_ = nodes.tree_first[tree], nodes.tree_class[tree]
+            done = np.uint64(0)
             for c in range(n_contexts):
-                node = shared
-                if divides:
-                    node = _walk(data, row, nodes, root, shared, last_row_with, labels, first + c)
-                scores[row, c, nodes.tree_class[tree]] += nodes.value[root + node]
+                if c < MAX_MASK_LEAVES and (done >> np.uint64(c)) & one:
+                    continue
+                # Contexts that go the same way: one walk serves them all.
+                same = ALL_LEAVES
+                node = root
+                while kind[node] != LEAF:
+                    test = feature[node]
+                    if kind[node] == CATEGORICAL:
+                        holds = last_row_with[test] == row
+                    elif kind[node] == NUMERIC:
+                        holds = data.numeric[row, test] > threshold[node]
+                    else:
+                        holds = labels[first + c, test] == threshold[node]
+                        those = contexts_with[lag, test, threshold[node]]
+                        same &= those if holds else ~those
+                    node = root + (nodes.right[node] if holds else nodes.left[node])
+                scores[row, c, class_] += nodes.value[node]
+                done |= same
+                for other in range(c + 1, min(n_contexts, MAX_MASK_LEAVES)):
+                    if (same >> np.uint64(other)) & one:
+                        scores[row, other, class_] += nodes.value[node]
