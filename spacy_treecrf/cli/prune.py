@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -94,15 +94,17 @@ def _prune_pipeline(
 
 def _without_small_weights(tagger: Tagger, crf: CRF, dev: str, encoding: str) -> CRF:
     """The CRF without the weights that the dev data do not miss; says what each threshold does."""
-    from spacy_treecrf.taggers.pruning import best_trial, figure_name, try_thresholds
+    from spacy_treecrf.taggers.pruning import best_trial, main_figure, try_thresholds
 
-    def read() -> Any:
-        return tagger.read(dev, gold=True, encoding=encoding)[1]
+    def figure_of(smaller: CRF) -> float:
+        tagger.model = smaller
+        # Read anew each time, because pipes write on docs.
+        return main_figure(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])[1]
 
-    name, _ = figure_name(tagger, read())
+    name, _ = main_figure(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])
     say(f"threshold   weights   {NAMES[name]} of {dev}")
     trials = []
-    for trial in try_thresholds(tagger, crf, read):
+    for trial in try_thresholds(crf, figure_of):
         trials.append(trial)
         threshold = "as it is" if trial.threshold is None else f"{trial.threshold:g}"
         say(f"{threshold:>9} {trial.weights:>9}   {trial.figure:.2f}")

@@ -26,8 +26,8 @@ class Trial:
     crf: CRF
 
 
-def figure_name(tagger: Tagger, chunks: Iterable[Chunk]) -> tuple[str, float]:
-    """Span F1 where labels mark spans, else token accuracy; in percent."""
+def main_figure(tagger: Tagger, chunks: Iterable[Chunk]) -> tuple[str, float]:
+    """Name and value, in percent, of span F1 where labels mark spans, else of token accuracy."""
     figures = figures_of(judge(tagger, chunks), resamples=0).figures
     name = "span_f1" if "span_f1" in figures else "token_accuracy"
     value = figures[name].value
@@ -36,22 +36,19 @@ def figure_name(tagger: Tagger, chunks: Iterable[Chunk]) -> tuple[str, float]:
     return name, value
 
 
-def try_thresholds(
-    tagger: Tagger, crf: CRF, read: Callable[[], Iterable[Chunk]]
-) -> Iterator[Trial]:
+def try_thresholds(crf: CRF, figure_of: Callable[[CRF], float]) -> Iterator[Trial]:
     """The model as it is, and then without more and more weights.
 
-    read: The dev data, read anew for every trial, because pipes write on docs.
+    figure_of: How good a model is on the dev data, in percent.
     """
     whole: float | None = None
     for threshold in (None, *THRESHOLDS):
         smaller = crf if threshold is None else crf.without_small_weights(threshold)
-        tagger.model = smaller
-        _, figure = figure_name(tagger, read())
         n_weights = int(np.count_nonzero(smaller.potentials.linear.categorical))
-        yield Trial(threshold, n_weights, figure, smaller)
-        whole = figure if whole is None else whole
-        if figure < whole - HOPELESS:
+        trial = Trial(threshold, n_weights, figure_of(smaller), smaller)
+        yield trial
+        whole = trial.figure if whole is None else whole
+        if trial.figure < whole - HOPELESS:
             return
 
 
