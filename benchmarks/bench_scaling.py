@@ -16,7 +16,7 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRF, new_crf
 from spacy_treecrf.models.predictor import Predictor
 
-from timing import report, timed
+from timing import peak_megabytes, report, timed
 
 LINEAR_ROUNDS, TREE_ROUNDS = 3, 5
 DOUBLINGS = 2
@@ -38,6 +38,8 @@ class Size:
     threads: int = 1
     zipf: bool = True  # frequency ~ 1/rank as of words; otherwise ~ 1/sqrt(rank)
 
+
+LARGE = Size(rows=1_000_000, columns=10, labels=100, threads=2)
 
 # The field that doubles, and the size that it starts from.
 AXES = {
@@ -167,12 +169,42 @@ def bench_long_sequence() -> None:
     )
 
 
+def bench_large() -> None:
+    """A million rows and 100 labels: seconds of the rounds, and the memory that they take.
+
+    Few rounds, as one of them takes minutes; peak_per_pair is the memory of training beyond the
+    data, in bytes for each row and label: 4 of them are the scores.
+    """
+    columns, data = synthetic(LARGE)
+    before = peak_megabytes()
+    ends = [0.0]
+    settings = Settings(family="separate", linear_rounds=1, threads=LARGE.threads)
+    crf = new_crf(settings, [f"{k}" for k in range(LARGE.labels)], columns, data)
+    with Workers(LARGE.threads) as workers:
+        crf.boosted(data, 3, workers, callback=lambda info: ends.append(info.seconds))
+    peak = peak_megabytes()
+    report(
+        "scaling",
+        axis="large",
+        rows=LARGE.rows,
+        labels=LARGE.labels,
+        round_seconds=np.diff(ends).tolist(),
+        peak_megabytes=peak,
+        peak_megabytes_of_data=before,
+        peak_per_pair=(peak - before) * 1e6 / (LARGE.rows * LARGE.labels),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="double each axis only once")
     parser.add_argument("--axis", choices=[*AXES, "one sequence"], help="only this one")
+    parser.add_argument("--large", action="store_true", help="only a million rows, 100 labels")
     options = parser.parse_args()
     seconds_per_round(Size(rows=1000, vocabulary=50))  # compiles
+    if options.large:
+        bench_large()
+        return
     for axis in AXES:
         if options.axis in (None, axis):
             bench_axis(axis, 1 if options.quick or axis == "threads" else DOUBLINGS)

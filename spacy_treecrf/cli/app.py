@@ -13,6 +13,7 @@ from spacy_treecrf.cli import (
     evaluate,
     inspect_model,
     plot,
+    prune,
     settings,
     tag,
     train,
@@ -44,6 +45,7 @@ app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
+app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
 app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.command("warmup", epilog=warmup.EXAMPLES)(warmup.warmup)

@@ -79,6 +79,10 @@ class ColumnModel:
         X = self.template.features(sequences, lambda s, t: file.place(first + s, t))
         return Sequences.unlabelled(*self.crf.columns.encode(X))
 
+    def compacted(self) -> ColumnModel:
+        """The model for prediction alone."""
+        return ColumnModel(self.template, self.crf.compacted())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         state = {
             "kind": KIND,
@@ -86,7 +90,7 @@ class ColumnModel:
             "history": self.curve.to_state(),
             "crf": self.crf.to_state(),
         }
-        container.save(path, state)
+        container.save(path, state, small=self.crf.compact)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ColumnModel:

@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations` here: configs are checked against the types below.
 from collections.abc import Callable, Iterator
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,12 @@ EXTENSION = "_."
 Reader = Callable[[Language], Iterator[Example]]
 
 
-def corpus(path: Path | None, inputs: list[str] = [], limit: int = 0) -> Reader:  # noqa: B006
+def corpus(
+    path: Path | None,
+    inputs: list[str] = [],  # noqa: B006
+    limit: int = 0,
+    join: int = 1,
+) -> Reader:
     """A reader like spacy.Corpus.v1 with gold tokens, whose docs may keep some annotation as input.
 
     It reads its files once: with a doc for each word, this takes longer than an evaluation.
@@ -30,19 +36,27 @@ def corpus(path: Path | None, inputs: list[str] = [], limit: int = 0) -> Reader:
     inputs: Attributes of spaCy (TAG, SENT_START, ...) and token extensions ("_.pixels") that are
         features of the docs to predict, rather than labels. Extensions are registered if need be.
     limit: The number of docs to read; 0: all.
+    join: How many docs are laid end to end as the sentences of one. Docs of a single word each take
+        ten times the memory, and are copied in every step of training. The pipe must have
+        sequence="auto" or "sentence".
     """
+    if join < 1:
+        raise ValueError(f"treecrf: join of spacy_treecrf.Corpus.v1 is {join}; use 1 or more")
     if path is None:
         raise ValueError("treecrf: path of spacy_treecrf.Corpus.v1 is null; name a .spacy file")
     attrs = [name for name in inputs if not name.startswith(EXTENSION)]
     extensions = {name.removeprefix(EXTENSION) for name in inputs} - set(attrs)
     for name in extensions:
         register_extension(name)
+    if join > 1:
+        attrs.append("SENT_START")
     references: dict[Vocab, list[Doc]] = {}
 
     def read(nlp: Language) -> Iterator[Example]:
         if nlp.vocab not in references:
             references.clear()
-            references[nlp.vocab] = _read_docs(path, nlp.vocab, limit)
+            docs = _read_docs(path, nlp.vocab, limit)
+            references[nlp.vocab] = list(docs if join == 1 else _joined(path, docs, join))
             _check_extensions(path, references[nlp.vocab], extensions)
         for reference in references[nlp.vocab]:
             yield Example(_with_inputs(reference, attrs, extensions), reference)
@@ -50,25 +64,39 @@ def corpus(path: Path | None, inputs: list[str] = [], limit: int = 0) -> Reader:
     return read
 
 
-def _read_docs(path: Path, vocab: Vocab, limit: int) -> list[Doc]:
+def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
+    """Docs laid end to end, so many at a time, each of them a sentence or more."""
+    while part := list(islice(docs, size)):
+        starts = set(accumulate(map(len, part), initial=0))
+        joined = Doc.from_docs(part)
+        if joined.has_annotation("DEP"):
+            raise ValueError(
+                f"treecrf: docs of {path} are parsed, which tells their sentences; use join = 1"
+            )
+        for token in joined:
+            token.is_sent_start = token.i in starts or token.is_sent_start is True
+        yield joined
+
+
+def _read_docs(path: Path, vocab: Vocab, limit: int) -> Iterator[Doc]:
     if not Path(path).exists():
         raise FileNotFoundError(
             f"treecrf: {path} does not exist; prepare the corpus, or name another .spacy file"
         )
-    docs: list[Doc] = []
+    n = 0
     unpacker = srsly.msgpack.Unpacker(raw=False, use_list=False)
     for file in walk_corpus(Path(path), ".spacy"):
         stored = DocBin().from_disk(file)
         # spaCy makes an unpacker for the user data of each doc, which takes longer than all else.
         packed, stored.user_data = stored.user_data, [None] * len(stored)
         for doc, data in zip(stored.get_docs(vocab), packed, strict=True):
-            if limit and len(docs) == limit:
-                return docs
+            if limit and n == limit:
+                return
             if data is not None:
                 unpacker.feed(data)
                 doc.user_data.update(unpacker.unpack())
-            docs.append(doc)
-    return docs
+            n += 1
+            yield doc
 
 
 def _check_extensions(path: Path, docs: list[Doc], extensions: set[str]) -> None:

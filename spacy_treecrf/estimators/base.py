@@ -231,10 +231,17 @@ class SequenceEstimator(ABC):
         """Rounds in the model; fewer than `rounds` after early stopping."""
         return self._fitted().rounds
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file."""
-        state = self._fitted().to_state()
-        container.save(path, state | {INTEGER_LABELS: True} if self.integer_labels_ else state)
+    def save(self, path: str | os.PathLike[str], compact: bool = False) -> None:
+        """Write the model to one file.
+
+        compact: Make the file small. It predicts the same, but a boosted CRF in it cannot be
+        trained further.
+        """
+        model = self._fitted().compacted() if compact else self._fitted()
+        state = model.to_state()
+        if self.integer_labels_:
+            state[INTEGER_LABELS] = True
+        container.save(path, state, small=compact)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

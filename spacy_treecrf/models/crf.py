@@ -23,6 +23,7 @@ from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, in_trees
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
+from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
 from spacy_treecrf.models.stored_parts import (
@@ -46,6 +47,7 @@ class CRF(SequenceModel):
     columns: Columns
     masks: Masks  # start, transition and end: 0, or -inf where forbidden
     potentials: Potentials
+    compact: bool = False  # made for prediction alone, see `compacted`
 
     @cached
     def chain(self) -> Chain:
@@ -72,6 +74,7 @@ class CRF(SequenceModel):
     def trainer(
         self, data: Sequences, workers: Workers, held_out: Sequences | None = None
     ) -> CRFTrainer:
+        self._refuse_learning()
         return CRFTrainer(self, data, workers, held_out)
 
     def boosted(
@@ -91,6 +94,7 @@ class CRF(SequenceModel):
         new = [label for label in dict.fromkeys(labels) if label not in self.labels]
         if not new:
             return self
+        self._refuse_learning()
         names = [*self.labels, *new]
         self.settings.check_labels(len(names))
         old, n_old, n_new = self.potentials, len(self.labels), len(new)
@@ -108,6 +112,28 @@ class CRF(SequenceModel):
         )
         masks = wider_masks(self.masks, self.settings.constraints, names, self.settings.order)
         return replace(self, labels=names, masks=masks, potentials=potentials)
+
+    @property
+    def is_compact(self) -> bool:
+        return self.compact
+
+    def compacted(self) -> CRF:
+        if self.compact:
+            return self
+        potentials, columns = compacted(self.potentials, self.columns)
+        return replace(self, columns=columns, potentials=potentials, compact=True)
+
+    def without_small_weights(self, threshold: float) -> CRF:
+        """The CRF without weights of features below the threshold, and with rounded values."""
+        return replace(self, potentials=without_small_weights(self.potentials, threshold))
+
+    def _refuse_learning(self) -> None:
+        if self.compact:
+            raise ValueError(
+                "treecrf: this model is compact and cannot learn more: what only training needs "
+                "was left out when it was saved or pruned; go on with the model as it was saved "
+                "without compact, or train a new one (warm_start=False)"
+            )
 
     def to_state(self) -> dict[str, Any]:
         potentials = self.potentials
@@ -129,6 +155,7 @@ class CRF(SequenceModel):
             "forest": forest.to_state(),
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
+            **({"compact": True} if self.compact else {}),
         }
 
     @classmethod
@@ -179,8 +206,9 @@ class CRF(SequenceModel):
             if direction
             else None,
         )
+        compact = reader.boolean("compact") if reader.has("compact") else False
         reader.done()
-        return cls(settings, labels, columns, masks, potentials)
+        return cls(settings, labels, columns, masks, potentials, compact)
 
 
 def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Sequences) -> CRF:
@@ -254,6 +282,7 @@ class CRFRecipe(Recipe):
             raise ValueError(
                 "treecrf: only a boosted CRF can be boosted further; train a new model"
             )
+        model._refuse_learning()
         was = model.settings
         settings = replace(
             self.settings,

@@ -97,6 +97,15 @@ class SequenceModel(ABC):
     def with_labels(self, labels: list[str]) -> SequenceModel:
         """The same model with further labels, improbable until more rounds learn them."""
 
+    @property
+    def is_compact(self) -> bool:
+        """Whether it was made for prediction alone, and is stored in few bytes."""
+        return False
+
+    def compacted(self) -> SequenceModel:
+        """The model for prediction alone; itself where nothing can be left out."""
+        return self
+
     @abstractmethod
     def to_state(self) -> dict[str, Any]:
         """Plain values and arrays; "kind" tells which model it is."""

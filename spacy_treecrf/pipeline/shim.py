@@ -87,7 +87,7 @@ class ModelShim(Shim):
         state: dict[str, Any] = {"kind": "pipe", "labels": self.labels}
         state["model"] = {} if self.learned is None else self.learned.to_state()
         state["features"] = {} if self.features is None else self.features.to_state()
-        return container.dump(state)
+        return container.dump(state, small=self.learned is not None and self.learned.is_compact)
 
     def from_bytes(self, data: bytes) -> ModelShim:
         """Take over a stored model; everything is checked before anything is changed."""

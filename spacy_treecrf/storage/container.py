@@ -1,7 +1,8 @@
 """The file of a learned model: a nested dict of plain values and numpy arrays, as checked bytes.
 
 Layout: magic bytes, format version, length of the body, SHA-256 of all the rest, msgpack body.
-An array is a msgpack map of its type, its shape and its bytes. Nothing is ever unpickled.
+An array is a msgpack map of its type, its shape and its bytes. In the small format, which is
+version 2, arrays and texts are packed, and the body is compressed. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import math
 import os
 import struct
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,9 +22,17 @@ from srsly import msgpack
 from srsly.msgpack.exceptions import FormatError, OutOfData, StackError
 
 from spacy_treecrf.storage.files import as_path, replacing
+from spacy_treecrf.storage.packing import (
+    PACKED,
+    TEXTS,
+    packed_array,
+    packed_texts,
+    unpacked_array,
+    unpacked_texts,
+)
 from spacy_treecrf.storage.state_reader import describe_value
 
-FORMAT_VERSION = 1
+FORMAT_VERSION, SMALL_VERSION = 1, 2
 MAX_DEPTH = 32
 MAX_CONTAINERS = 2**20  # lists and tables of a file: each is a byte there, and 64 in memory
 
@@ -34,6 +44,8 @@ _DIGEST_BYTES = 32
 _HEADER_BYTES = len(_MAGIC) + _VERSION.size + _LENGTH.size + _DIGEST_BYTES
 
 _ARRAY = "__array__"
+_RESERVED = (_ARRAY, PACKED, TEXTS)
+_MAX_RATIO = 1100  # what zlib can reach is less
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "|b1")
 _MAX_DIMENSIONS = 32
 _MAX_ITEM_BYTES = 2**32 - 1  # the most that one msgpack value can hold
@@ -41,18 +53,24 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 _PLAIN_BUT_INT = _PLAIN - {int}
 
 
-def dump(state: dict[str, Any]) -> bytes:
-    """The state as bytes. Numpy scalars are stored as plain numbers and tuples as lists."""
+def dump(state: dict[str, Any], small: bool = False) -> bytes:
+    """The state as bytes. Numpy scalars are stored as plain numbers and tuples as lists.
+
+    small: Take the time to make them few.
+    """
     if not isinstance(state, dict):
         raise ValueError(f"treecrf: cannot store {describe_value(state)}: a state is a dict")
     try:
-        body = msgpack.packb(_encode(state, "", 1), use_bin_type=True)
+        body = msgpack.packb(_encode(state, "", 1, small), use_bin_type=True)
     except UnicodeEncodeError as error:
         raise ValueError(
             f"treecrf: cannot store the text {error.object[:60]!r}: "
             "it holds half a surrogate pair, which has no UTF-8 form; remove it from the data"
         ) from error
-    start = _MAGIC + _VERSION.pack(FORMAT_VERSION) + _LENGTH.pack(len(body))
+    if small:
+        body = _LENGTH.pack(len(body)) + zlib.compress(body, 9)
+    version = SMALL_VERSION if small else FORMAT_VERSION
+    start = _MAGIC + _VERSION.pack(version) + _LENGTH.pack(len(body))
     return b"".join([start, _digest(start, body), body])
 
 
@@ -72,11 +90,11 @@ def parse(data: bytes, source: str = "model data") -> dict[str, Any]:
     if len(data) < version_end:
         raise _truncated(source, len(data), _HEADER_BYTES)
     (version,) = _VERSION.unpack_from(data, len(_MAGIC))
-    if version != FORMAT_VERSION:
-        remedy = "update spacy-treecrf" if version > FORMAT_VERSION else "copy or save it again"
+    if version not in (FORMAT_VERSION, SMALL_VERSION):
+        remedy = "update spacy-treecrf" if version > SMALL_VERSION else "copy or save it again"
         raise ValueError(
             f"treecrf: {source} has format version {version}, "
-            f"this spacy-treecrf reads version {FORMAT_VERSION}; {remedy}"
+            f"this spacy-treecrf reads versions {FORMAT_VERSION} and {SMALL_VERSION}; {remedy}"
         )
     if len(data) < _HEADER_BYTES:
         raise _truncated(source, len(data), _HEADER_BYTES)
@@ -92,7 +110,8 @@ def parse(data: bytes, source: str = "model data") -> dict[str, Any]:
             f"treecrf: {source} is damaged (its SHA-256 checksum differs); copy or save it again"
         )
     with _refusing(source):
-        decoded = _decode(_unpacked(body), "")
+        small = version == SMALL_VERSION
+        decoded = _decode(_unpacked(_decompressed(body) if small else body), "", small)
         if not isinstance(decoded, dict):
             raise ValueError("expected a table of fields, found an array")
     return decoded
@@ -104,9 +123,9 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
         return _unpacked(memoryview(data))
 
 
-def save(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
+def save(path: str | os.PathLike[str], state: dict[str, Any], small: bool = False) -> None:
     """Write the state to a file, all or nothing: a file already there stays intact on failure."""
-    write(path, dump(state))
+    write(path, dump(state, small))
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
@@ -137,13 +156,30 @@ def _digest(start: bytes, body: bytes | memoryview) -> bytes:
     return checksum.digest()
 
 
+def _decompressed(body: memoryview) -> memoryview:
+    """The msgpack body of the small format, of which no more is made than it announces."""
+    if len(body) < _LENGTH.size:
+        raise ValueError("it ends before its length")
+    (length,) = _LENGTH.unpack_from(body)
+    if length > _MAX_RATIO * len(body):
+        raise ValueError("it announces more than can be compressed into it")
+    decompressor = zlib.decompressobj()
+    try:
+        data = decompressor.decompress(body[_LENGTH.size :], length + 1)
+    except zlib.error as error:
+        raise ValueError(f"it cannot be decompressed ({error})") from None
+    if len(data) != length or not decompressor.eof or decompressor.unused_data:
+        raise ValueError("it has another length than it announces")
+    return memoryview(data)
+
+
 def _truncated(source: str, found: int, expected: int) -> ValueError:
     return ValueError(
         f"treecrf: {source} is truncated ({found} of {expected} bytes); copy or save it again"
     )
 
 
-def _encode(value: Any, path: str, depth: int) -> Any:
+def _encode(value: Any, path: str, depth: int, small: bool) -> Any:
     """The value as msgpack can hold it; depth counts the msgpack containers down to it."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -155,15 +191,19 @@ def _encode(value: Any, path: str, depth: int) -> Any:
         raise _unstorable(path, f"more than {MAX_DEPTH} levels of nesting")
     if isinstance(value, dict):
         for key in value:
-            if not isinstance(key, str) or key == _ARRAY:
-                raise _unstorable(path, f"the key {key!r}, keys are texts other than {_ARRAY!r}")
-        return {key: _encode(item, _join(path, key), depth + 1) for key, item in value.items()}
+            if not isinstance(key, str) or key in _RESERVED:
+                raise _unstorable(path, f"the key {key!r}, keys are texts other than {_RESERVED}")
+        return {
+            key: _encode(item, _join(path, key), depth + 1, small) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
+        if small and all(type(item) is str for item in value) and depth + 2 <= MAX_DEPTH:
+            return packed_texts(value) or value
         if _PLAIN_BUT_INT.issuperset(map(type, value)):
             return value
-        return [_encode(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
+        return [_encode(item, f"{path}[{i}]", depth + 1, small) for i, item in enumerate(value)]
     if type(value) is np.ndarray:
-        return _encode_array(value, path)
+        return (packed_array(value) if small else None) or _encode_array(value, path)
     raise _unstorable(
         path,
         f"{describe_value(value)}; use plain values, lists, dicts with text keys and numpy arrays",
@@ -290,17 +330,22 @@ def _too_deep() -> ValueError:
     return ValueError(f"it has more than {MAX_DEPTH} levels of nesting")
 
 
-def _decode(value: Any, path: str) -> Any:
+def _decode(value: Any, path: str, small: bool) -> Any:
     """The value with its arrays restored, in place as far as it is a list or a dict."""
     if type(value) is dict:
         if _ARRAY in value:
             return _decode_array(value, path)
+        if small and (PACKED in value or TEXTS in value):
+            try:
+                return unpacked_array(value) if PACKED in value else unpacked_texts(value)
+            except ValueError as error:
+                raise ValueError(f"field {path!r}: {error}") from None
         for key, item in value.items():
-            value[key] = _decode(item, _join(path, key))
+            value[key] = _decode(item, _join(path, key), small)
     elif type(value) is list:
         if not _PLAIN.issuperset(map(type, value)):
             for index, item in enumerate(value):
-                value[index] = _decode(item, f"{path}[{index}]")
+                value[index] = _decode(item, f"{path}[{index}]", small)
     elif type(value) not in _PLAIN:
         raise ValueError(f"field {path!r} is {describe_value(value)} outside of an array")
     return value

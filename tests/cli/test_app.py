@@ -12,7 +12,18 @@ import spacy_treecrf
 from tests.cli.calls import good, process, refused
 from tests.test_package import loaded_after
 
-COMMANDS = ["train", "tag", "evaluate", "compare", "inspect", "plot", "average", "settings", "tune"]
+COMMANDS = [
+    "train",
+    "tag",
+    "evaluate",
+    "compare",
+    "inspect",
+    "plot",
+    "average",
+    "prune",
+    "settings",
+]
+COMMANDS += ["tune"]
 
 
 def test_help_shows_all_commands_and_how_to_start() -> None:

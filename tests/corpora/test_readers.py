@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import spacy
-from spacy.tokens import Token
+from spacy.tokens import Doc, DocBin, Token
 from spacy.training import Corpus as SpacyCorpus
 from spacy.util import registry
 
 from spacy_treecrf.corpora import CORPORA, LabelledSequence, write_spacy
 from spacy_treecrf.corpora.docs import register_extension
 from spacy_treecrf.corpora.readers import corpus, synthetic
+from spacy_treecrf.storage import container
 
 BITS = LabelledSequence(["?", "?"], {"letter": ["a", "b"]}, {"pixels": [[0, 1], [1, 0]]})
 
@@ -67,6 +69,59 @@ def test_docs_are_those_of_spacys_reader_and_read_once(tmp_path: Path) -> None:
     path.unlink()
     assert [example.reference for example in read(nlp)] == [example.reference for example in ours]
     assert Token.has_extension("hyphen")
+
+
+def test_joined_docs_are_sentences_with_the_same_tokens_and_labels(tmp_path: Path) -> None:
+    path = tmp_path / "words.spacy"
+    words = ["alpha", "be", "gamma", "d", "eps"]
+    sequences = [
+        LabelledSequence(list(word), {"hyphen": [f"{i}{letter}" for letter in word]})
+        for i, word in enumerate(words)
+    ]
+    write_spacy(path, sequences, CORPORA["moby"])
+    nlp = spacy.blank("xx")
+    examples = list(corpus(path, join=2)(nlp))
+    assert [len(example.reference) for example in examples] == [7, 6, 3]
+    for example in examples:
+        for doc in (example.predicted, example.reference):
+            assert doc.has_annotation("SENT_START")
+    found = [sent for example in examples for sent in example.predicted.sents]
+    assert ["".join(token.text for token in sent) for sent in found] == words
+    gold = [token._.hyphen for example in examples for token in example.reference]
+    assert gold == [label for sequence in sequences for label in sequence.labels["hyphen"]]
+    assert not any(token._.hyphen for example in examples for token in example.predicted)
+    assert sum(len(example.reference) for example in corpus(path, join=4, limit=3)(nlp)) == 12
+    with pytest.raises(ValueError, match=r"^treecrf: join of .* is 0; use 1 or more"):
+        corpus(path, join=0)
+
+
+def test_joined_docs_train_the_same_model(tmp_path: Path) -> None:
+    path = tmp_path / "words.spacy"
+    words = ["ab", "abba", "baab", "b", "aabab", "bba"] * 4
+    labels = [["x" if a + b == "ab" else "y" for a, b in pairwise(f"-{word}")] for word in words]
+    sequences = [
+        LabelledSequence(list(word), {"hyphen": own})
+        for word, own in zip(words, labels, strict=True)
+    ]
+    write_spacy(path, sequences, CORPORA["moby"])
+    states = []
+    for join, sequence in ((1, "doc"), (5, "auto")):
+        nlp = spacy.blank("xx")
+        settings = {"task": "ext:hyphen", "sequence": sequence, "rounds_per_step": 6}
+        pipe = nlp.add_pipe("treecrf", config=settings)
+        examples = list(corpus(path, join=join)(nlp))
+        nlp.initialize(lambda examples=examples: examples)
+        nlp.update(examples)
+        states.append(container.dump(pipe.shim.trained.to_state()))
+    assert states[0] == states[1]
+
+
+def test_parsed_docs_are_not_joined(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    doc = Doc(nlp.vocab, words=["a", "b"], heads=[0, 0], deps=["ROOT", "dep"])
+    DocBin(docs=[doc, doc]).to_disk(tmp_path / "parsed.spacy")
+    with pytest.raises(ValueError, match=r"^treecrf: docs of .* are parsed"):
+        list(corpus(tmp_path / "parsed.spacy", join=2)(nlp))
 
 
 def test_limit_stops_and_missing_files_are_refused(chunks: Path, tmp_path: Path) -> None:

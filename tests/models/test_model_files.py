@@ -101,6 +101,7 @@ def make_models() -> dict[str, dict[str, Any]]:
         "order 0": BoostedCRF(**SMALL, order=0).fit(X, Y),
         "untrained": BoostedCRF(**{**SMALL, "rounds": 0}).fit(X, Y),
         "beam": BoostedCRF(**SMALL, family="separate", beam=2).fit(X, Y),
+        "compact": compact(BoostedCRF(**SMALL, family="separate").fit(X, Y)),
         "perceptron": PerceptronTagger(rounds=2, threads=1).fit(X, Y),
         "voted": PerceptronTagger(rounds=2, method="voted", constraints="bio").fit(X, bio),
         "coded": SECOCCRF(base=BoostedCRF(**SMALL), beam=2, threads=1).fit(X, Y),
@@ -116,6 +117,11 @@ def make_models() -> dict[str, dict[str, Any]]:
         ),
     }
     return {name: model.model_.to_state() for name, model in fitted.items()}
+
+
+def compact(model: BoostedCRF) -> BoostedCRF:
+    model.model_ = model.model_.compacted()
+    return model
 
 
 def test_models_to_mutate_have_what_a_kernel_could_trip_over() -> None:
@@ -330,7 +336,11 @@ class Trial:
 def try_flips(trial: Trial, seed: int, count: int) -> None:
     """Bytes of the file changed, cut or added; the checksum is as it was."""
     rng = random.Random(seed)
-    files = [container.dump(state) for state in make_models().values()]
+    files = [
+        container.dump(state, small=small)
+        for state in make_models().values()
+        for small in (False, True)
+    ]
     for i in range(count):
         data = bytearray(rng.choice(files))
         if i % 4 == 0:
@@ -353,7 +363,8 @@ def try_edits(trial: Trial, seed: int, count: int) -> None:
         rng = random.Random(f"{seed} {i}")
         name = names[i % len(names)]
         state, description = edit(models[name], rng)
-        trial(container.dump(state), f"edit {i} of {name!r}: {description}", train=i % 20 < 2)
+        data = container.dump(state, small=i % 3 == 0)
+        trial(data, f"edit {i} of {name!r}: {description}", train=i % 20 < 2)
 
 
 def try_hypothesis(trial: Trial, seed_: int, count: int) -> None:

@@ -53,8 +53,12 @@ class CachedScores:
         self._linear = _LinearPart(potentials.linear)
         self._previous = _LinearPart(potentials.previous_linear)
         n_contexts = self.n_labels**context_order
-        self.scores = np.repeat(self.linear[:, None, :], n_contexts, axis=1)
-        self._add_to(self.scores, potentials.forest)
+        # Scores without contexts and trees are those of the weights, and share their memory.
+        self._all_linear = n_contexts == 1 and not potentials.n_trees
+        self.scores = self.linear[:, None, :]  # shape: (n_rows, n_contexts, n_labels)
+        if not self._all_linear:
+            self.scores = np.repeat(self.scores, n_contexts, axis=1)
+            self._add_to(self.scores, potentials.forest)
 
     @property
     def linear(self) -> npt.NDArray[np.float32]:
@@ -68,12 +72,13 @@ class CachedScores:
 
     def apply(self, update: Update) -> None:
         """Bring the scores up to date with one more round."""
-        self._add_to(self.scores, update.scored)
         if update.linear:
             self._move_linear(_LinearPart(update.linear))
         else:
             # Rounds of trees need only the sum; weights that move again are scored again.
             self._linear.scores = self._previous.scores = None
+            self._all_linear = False
+        self._add_to(self.scores, update.scored)
 
     def revert(self, update: Update) -> None:
         """Take back the last update; values lie on a grid, so that nothing of it remains."""
@@ -92,8 +97,11 @@ class CachedScores:
         if part is not self._previous:
             self._previous.scores = None  # not needed any more, and as large as the scores
         old, new = self.linear, self._scores_of(part)
-        for rows in cut_rows(len(new), BLOCK_ROWS):
-            self.scores[rows] += (new[rows] - old[rows])[:, None, :]
+        if self._all_linear:
+            self.scores = new[:, None, :]
+        else:
+            for rows in cut_rows(len(new), BLOCK_ROWS):
+                self.scores[rows] += (new[rows] - old[rows])[:, None, :]
         self._previous, self._linear = self._linear, part
 
     def _scores_of(self, part: _LinearPart) -> npt.NDArray[np.float32]:

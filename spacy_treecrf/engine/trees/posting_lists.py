@@ -310,6 +310,24 @@ def note_features(
             last_row_with[feature_ids[row, slot]] = row
 
 
+@step
+def _contexts_with(contexts: Contexts, n_labels: int) -> npt.NDArray[np.uint64]:
+    """Return, as bits, the contexts of so many previous labels that have a label at a place.
+
+    shape: (numbers of previous labels, places, n_labels + 1), nothing for more than 64 contexts.
+    """
+    n_lags, n_places = len(contexts.first) - 1, contexts.labels.shape[1]
+    found = np.zeros((n_lags, n_places, n_labels + 1), np.uint64)
+    for lag in range(n_lags):
+        first = contexts.first[lag]
+        for c in range(min(MAX_MASK_LEAVES, contexts.first[lag + 1] - first)):
+            for place in range(n_places):
+                label = contexts.labels[first + c, place]
+                if 0 <= label <= n_labels:
+                    found[lag, place, label] |= np.uint64(1) << np.uint64(c)
+    return found
+
+
 @kernel
 def add_tree_scores_by_traversal(
     data: ScoredRows,
@@ -321,14 +339,24 @@ def add_tree_scores_by_traversal(
     scores: npt.NDArray[np.float32],
 ) -> None:
     """Add the same sums as `add_tree_scores`, node by node; for trees of more than 64 leaves."""
-    kind, feature, threshold = nodes.kind, nodes.feature, nodes.threshold
+    kind, feature, threshold, labels = nodes.kind, nodes.feature, nodes.threshold, contexts.labels
     last_row_with = np.full(n_features, -1, np.int64)
+    contexts_with = _contexts_with(contexts, scores.shape[2])
+    one = np.uint64(1)
     for row in range(first_row, last_row):
         note_features(data.feature_ids, row, last_row_with)
-        first = contexts.first[data.lags[row]]
-        for c in range(contexts.first[data.lags[row] + 1] - first):
-            for tree in range(len(nodes.tree_class)):
-                node = nodes.tree_first[tree]
+        lag = data.lags[row]
+        first = contexts.first[lag]
+        n_contexts = contexts.first[lag + 1] - first
+        for tree in range(len(nodes.tree_class)):
+            root, class_ = nodes.tree_first[tree], nodes.tree_class[tree]
+            done = np.uint64(0)
+            for c in range(n_contexts):
+                if c < MAX_MASK_LEAVES and (done >> np.uint64(c)) & one:
+                    continue
+                # Contexts that go the same way: one walk serves them all.
+                same = ALL_LEAVES
+                node = root
                 while kind[node] != LEAF:
                     test = feature[node]
                     if kind[node] == CATEGORICAL:
@@ -336,7 +364,12 @@ def add_tree_scores_by_traversal(
                     elif kind[node] == NUMERIC:
                         holds = data.numeric[row, test] > threshold[node]
                     else:
-                        holds = contexts.labels[first + c, test] == threshold[node]
-                    child = nodes.right[node] if holds else nodes.left[node]
-                    node = nodes.tree_first[tree] + child
-                scores[row, c, nodes.tree_class[tree]] += nodes.value[node]
+                        holds = labels[first + c, test] == threshold[node]
+                        those = contexts_with[lag, test, threshold[node]]
+                        same &= those if holds else ~those
+                    node = root + (nodes.right[node] if holds else nodes.left[node])
+                scores[row, c, class_] += nodes.value[node]
+                done |= same
+                for other in range(c + 1, min(n_contexts, MAX_MASK_LEAVES)):
+                    if (same >> np.uint64(other)) & one:
+                        scores[row, other, class_] += nodes.value[node]

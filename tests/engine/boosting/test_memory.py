@@ -1,0 +1,69 @@
+"""Blocks and released scores: less memory, and the same model bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spacy_treecrf.engine.boosting import cached_scores, linear
+from spacy_treecrf.engine.boosting.boosting import Booster
+from spacy_treecrf.engine.boosting.residuals import ALL_ROWS
+from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.chain.constraints import constrain
+from spacy_treecrf.engine.sequences import cut_rows
+from spacy_treecrf.engine.threads import Workers
+from tests.engine.training_data import random_training
+
+
+def booster(rounds: int, threads: int = 1, **changes: object) -> Booster:
+    training = random_training(5)
+    n_labels = len(training.labels)
+    settings = Settings(
+        rounds=rounds, linear_rounds=3, min_rows=1, family="separate", **changes
+    ).resolved(n_labels)
+    masks = constrain("none", training.labels, order=1)
+    with Workers(threads) as workers:
+        found = Booster(training.data, training.columns, n_labels, masks, settings, workers)
+        found.boost(rounds)
+    return found
+
+
+def test_rows_are_cut_without_gap_or_overlap() -> None:
+    for n_rows, size in ((0, 4), (1, 4), (8, 4), (9, 4)):
+        rows = [row for piece in cut_rows(n_rows, size) for row in range(n_rows)[piece]]
+        assert rows == list(range(n_rows))
+        assert all(piece.stop - piece.start <= size for piece in cut_rows(n_rows, size))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_size_of_blocks_changes_no_bit(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    whole = booster(5).potentials
+    for module in (linear, cached_scores):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(linear, "CHUNK_ROWS", 3)
+    blocks = booster(5, threads).potentials
+    assert whole.linear.categorical.tobytes() == blocks.linear.categorical.tobytes()
+    assert whole.linear.numeric.tobytes() == blocks.linear.numeric.tobytes()
+    assert whole.forest.value.tobytes() == blocks.forest.value.tobytes()
+    assert whole.edges.tobytes() == blocks.edges.tobytes()
+
+
+def test_gradients_of_some_rows_are_those_of_all() -> None:
+    residuals = booster(4)._current()
+    for label in range(residuals.edge_g.shape[1]):
+        for own, part in zip(
+            residuals.of_label(label, ALL_ROWS),
+            residuals.of_label(label, slice(3, 11)),
+            strict=True,
+        ):
+            assert own[3:11].tobytes() == part.tobytes()
+    assert residuals.g.shape == (*residuals.edge_g.shape[1:], *own.shape)
+
+
+def test_rounds_of_trees_keep_no_linear_scores_and_find_them_again() -> None:
+    trained = booster(5)
+    assert trained.train._linear.scores is None
+    assert trained.train._previous.scores is None
+    trees = trained.train.of_trees(trained.potentials.forest)
+    np.testing.assert_array_equal(trained.train.linear[:, None] + trees, trained.train.scores)
+    assert booster(3).train._linear.scores is not None
