@@ -48,6 +48,7 @@ ROOMS = {
     "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
     "corpora": BASE,
     "tuning": set(),
+    "configs": set(),
 }
 # The command line stands above all rooms.
 ROOMS["cli"] = set(ROOMS) | {"cli"}

@@ -148,13 +148,17 @@ class Learner:
         return not gathering.is_covered_by(batch)
 
     def _gather(self, gathering: Gathering, batch: Sequence[Item]) -> None:
-        """Add a part of an epoch; train if that is over, else when the model is asked for."""
+        """Add a part of an epoch; train after the first epoch, and bit by bit in those that follow.
+
+        Within the first one, training waits until the model is asked for.
+        """
         was_complete = gathering.complete
         gathering.add(batch)
-        if gathering.complete and (not was_complete or gathering.epoch_is_over()):
-            if not was_complete:
-                gathering.passed = n_tokens(batch)  # the new epoch begins with it
-            self._learn_gathered(gathering, restart=not was_complete)
+        if gathering.complete and not was_complete:
+            gathering.passed = n_tokens(batch)  # the second epoch begins with it
+            self._learn_gathered(gathering, self._rounds, restart=True)
+        if gathering.complete and (due := gathering.rounds_due(self._rounds)):
+            self._learn_gathered(gathering, due)
         elif gathering.owes:
             self.shim.owed = self._catch_up
 
@@ -162,12 +166,13 @@ class Learner:
         """Train on gathered examples that the model does not know yet."""
         gathering = self._gathering
         if gathering and gathering.owes and gathering.model is self.shim.known:
-            self._learn_gathered(gathering, restart=not gathering.complete)
+            self._learn_gathered(gathering, self._rounds, restart=not gathering.complete)
 
-    def _learn_gathered(self, gathering: Gathering, restart: bool) -> None:
-        """Train rounds on all that was gathered; from the start if the epoch was incomplete.
+    def _learn_gathered(self, gathering: Gathering, rounds: int, restart: bool = False) -> None:
+        """Train rounds on all that was gathered.
 
-        So an epoch in parts teaches the same as one in a single batch.
+        restart: Forget rounds on a part of it: then an epoch in parts teaches the same as one in
+        a single batch.
         """
         gathering.owes = False
         self.shim.owed = None
@@ -175,7 +180,7 @@ class Learner:
             self.shim.learned = gathering.start
         trainer = self._prepare(gathering.items)
         if trainer is not None:
-            self._train(trainer, self._rounds, most=self._most_rounds(gathering))
+            self._train(trainer, rounds, most=self._most_rounds(gathering))
         gathering.model = self.shim.learned
 
     def _most_rounds(self, gathering: Gathering) -> int:
