@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.util import logger
 
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -34,6 +35,12 @@ from spacy_treecrf.pipeline.tasks.task import Task, token_values
 # A batch of at least this share of the corpus is kept as a whole and gets rounds of its own; of
 # others, rows of docs are kept, and rounds are trained on all that has been gathered.
 BIG_BATCH = 0.5
+GATHERS = (
+    "treecrf: batches are parts of the corpus: they are gathered, and each epoch is worth "
+    "rounds_per_step rounds on all of it. Every step is an epoch, and is scored, with "
+    '[training.batcher] @batchers = "spacy_treecrf.WholeCorpus.v1" and [training] eval_frequency '
+    "= 1, as in the configs of `spacy-treecrf init`"
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Learner:
         self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
         self._pending: list[Item] = []
         self._gathering: Gathering | None = None
+        self._said_gathering = False
         self._rounds = 1  # for each epoch of gathered examples
         self._trainer: Trainer | None = None
         self._trainer_key: list[Identity] = []
@@ -152,6 +160,9 @@ class Learner:
 
         Within the first one, training waits until the model is asked for.
         """
+        if not self._said_gathering:
+            self._said_gathering = True
+            logger.info(GATHERS)
         was_complete = gathering.complete
         gathering.add(batch)
         if gathering.complete and not was_complete:
