@@ -78,7 +78,7 @@ def spacy_command(folder: Path, *arguments: str | Path) -> str:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
     shown = f"{done.stdout}\n{done.stderr}"
     assert done.returncode == 0, f"spacy {arguments}\n{shown}"
