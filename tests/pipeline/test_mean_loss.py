@@ -13,6 +13,7 @@ def test_one_dict_shows_the_mean_of_its_steps_and_a_new_one_begins_anew() -> Non
     for loss, expected in ((4.0, 4.0), (2.0, 3.0), (3.0, 3.0)):
         shown = mean.after(shown, loss)
         mean.end_step()
+        mean.end_step()  # a step without updates
         assert shown == pytest.approx(expected)
     assert mean.after(0.0, 1.0) == 1.0
     mean.end_step()
