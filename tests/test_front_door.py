@@ -126,7 +126,7 @@ def test_wheel_holds_the_package_alone_and_works(checkout: Path, tmp_path: Path)
         files = [Path(name) for name in archive.namelist()]
     assert {path.parts[0].partition("-")[0] for path in files} == {"spacy_treecrf"}
     shipped = {path.suffix for path in files if path.parts[0] == "spacy_treecrf"}
-    assert shipped == {".py", ".typed"}
+    assert shipped == {".py", ".typed", ".cfg"}
     assert not [path for path in files if {"tests", "data", "benchmarks"} & set(path.parts)]
     assert any(path.name == "LICENSE" for path in files)
 
@@ -134,4 +134,6 @@ def test_wheel_holds_the_package_alone_and_works(checkout: Path, tmp_path: Path)
     predicted, place = run([python, "-c", USE_INSTALLED], tmp_path).splitlines()
     assert predicted == "[['A', 'B']]"
     assert Path(place).is_relative_to(tmp_path / "venv")
+    config = run([python, "-m", "spacy_treecrf", "init", "ner"], tmp_path)
+    assert config == (checkout / "configs" / "ner.cfg").read_text(encoding="utf8")
     run([python, "-m", "pip", "check"], tmp_path)

@@ -49,6 +49,7 @@ ROOMS = {
     "corpora": BASE,
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
+    "configs": set(),
 }
 # The command line stands above all rooms.
 ROOMS["cli"] = set(ROOMS) | {"cli"}

@@ -11,6 +11,7 @@ from spacy_treecrf.cli import (
     average,
     corpus,
     evaluate,
+    init,
     inspect_model,
     plot,
     prune,
@@ -38,6 +39,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+app.command("init", epilog=init.EXAMPLES)(init.init)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("tag", epilog=tag.EXAMPLES)(tag.tag)
 app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  spacy-treecrf tune configs/ner.cfg -o best.cfg --train train.spacy --dev dev.spacy \\
+  spacy-treecrf tune ner.cfg -o best.cfg --train train.spacy --dev dev.spacy \\
       --set components.treecrf.model.leaves=16,64 --set components.treecrf.model.ridge=0.3,1,3
-  spacy-treecrf tune configs/ner.cfg -o best.cfg --train train.spacy --folds 5 --random 30 \\
+  spacy-treecrf tune ner.cfg -o best.cfg --train train.spacy --folds 5 --random 30 \\
       --set components.treecrf.model.shrinkage=0.1..1.0:log
   spacy-treecrf tune train.conll -o best.treecrf --dev dev.conll --set leaves=16,64 --set rounds=60
 Run the same command again to go on after an interruption.

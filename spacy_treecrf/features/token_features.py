@@ -1,9 +1,10 @@
-"""The features block of a config for docs of words: `spacy_treecrf.TokenFeatures.v1`.
+"""The features block of a config for docs of words: `spacy_treecrf.TokenFeatures.v1` and `.v2`.
 
 This module is loaded by an entry point: it must not load numba.
 """
 
 from collections.abc import Callable
+from inspect import Signature, signature
 from typing import Any
 
 from spacy.util import registry
@@ -138,3 +139,27 @@ def create_token_features(
     if function is not None:
         sources.append(FunctionSource(function, in_function))
     return Extractor(sources, {lexemes.name: n_bins} if n_bins else {}, outside_is_missing)
+
+
+def create_token_features_v2(**settings: Any) -> Extractor:
+    """The features of version 1, but for a default: all of `document`.
+
+    A pipe has them whose config names no features, so that it sees about what the ready config of
+    entities does.
+    """
+    made: Extractor = create_token_features(**{"document": list(DOCUMENT_KINDS), **settings})
+    return made
+
+
+def _with_document(parameters: Signature) -> Signature:
+    """The parameters of version 2, which configs are checked against and filled from."""
+    own = dict(parameters.parameters)
+    own["document"] = own["document"].replace(default=list(DOCUMENT_KINDS))
+    return parameters.replace(parameters=list(own.values()))
+
+
+create_token_features_v2.__signature__ = _with_document(  # type: ignore[attr-defined]
+    signature(create_token_features)
+)
+create_token_features_v2.__annotations__ = create_token_features.__annotations__
+registry.misc("spacy_treecrf.TokenFeatures.v2", func=create_token_features_v2)

@@ -64,7 +64,8 @@ def _architecture(
 def boosted_crf(**settings: Any) -> Any:
     """A boosted CRF; `BoostedCRF` documents the settings, except for two.
 
-    rounds: boosting goes no further than this; None: as far as training goes.
+    rounds: boosting goes no further than this; None: as far as training goes, or, where batches are
+        small parts of the corpus, so far as the estimator would go.
     constraints: None takes those of the task: BILUO for entities and spans, none for tags.
     """
     from spacy_treecrf.models.crf import CRFRecipe

@@ -13,7 +13,7 @@ from spacy_treecrf.pipeline.tasks import Task, make_task
 DEFAULT_CONFIG = {
     "task": "ents",
     "model": {"@architectures": "spacy_treecrf.BoostedCRF.v1"},
-    "features": {"@misc": "spacy_treecrf.TokenFeatures.v1"},
+    "features": {"@misc": "spacy_treecrf.TokenFeatures.v2"},
     "sequence": "auto",
     "rounds_per_step": 5,
     "probabilities": True,

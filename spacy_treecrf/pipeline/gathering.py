@@ -29,7 +29,8 @@ class Gathering:
     model: The model after the last rounds on them.
     complete: Whether an example came again: an epoch is over, and these are all.
     owes: Whether examples have come that the model does not know.
-    passed: Tokens that came since the last rounds.
+    passed: Tokens that came since the first epoch was over.
+    granted: Rounds that were trained for them.
     """
 
     start: SequenceModel | None
@@ -38,6 +39,7 @@ class Gathering:
     complete: bool = False
     owes: bool = False
     passed: int = 0
+    granted: int = 0
 
     @property
     def items(self) -> list[Item]:
@@ -61,10 +63,9 @@ class Gathering:
             self.by_number[identity[0]] = identity, example
         self.passed += n_tokens(items)
 
-    def epoch_is_over(self) -> bool:
-        """Whether as many tokens have passed as there are; then the count begins anew."""
+    def rounds_due(self, rounds: int) -> int:
+        """How many rounds to train now, if all tokens once are worth so many rounds."""
         size = n_tokens(list(self.by_number.values()))
-        if self.passed < size:
-            return False
-        self.passed -= size
-        return True
+        due = max(0, self.passed * rounds // max(1, size) - self.granted)
+        self.granted += due
+        return due

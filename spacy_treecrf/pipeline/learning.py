@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.util import logger
 
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -34,6 +35,12 @@ from spacy_treecrf.pipeline.tasks.task import Task, token_values
 # A batch of at least this share of the corpus is kept as a whole and gets rounds of its own; of
 # others, rows of docs are kept, and rounds are trained on all that has been gathered.
 BIG_BATCH = 0.5
+GATHERS = (
+    "treecrf: batches are parts of the corpus: they are gathered, and each epoch is worth "
+    "rounds_per_step rounds on all of it. Every step is an epoch, and is scored, with "
+    '[training.batcher] @batchers = "spacy_treecrf.WholeCorpus.v1" and [training] eval_frequency '
+    "= 1, as in the configs of `spacy-treecrf init`"
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Learner:
         self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
         self._pending: list[Item] = []
         self._gathering: Gathering | None = None
+        self._said_gathering = False
         self._rounds = 1  # for each epoch of gathered examples
         self._trainer: Trainer | None = None
         self._trainer_key: list[Identity] = []
@@ -148,13 +156,20 @@ class Learner:
         return not gathering.is_covered_by(batch)
 
     def _gather(self, gathering: Gathering, batch: Sequence[Item]) -> None:
-        """Add a part of an epoch; train if that is over, else when the model is asked for."""
+        """Add a part of an epoch; train after the first epoch, and bit by bit in those that follow.
+
+        Within the first one, training waits until the model is asked for.
+        """
+        if not self._said_gathering:
+            self._said_gathering = True
+            logger.info(GATHERS)
         was_complete = gathering.complete
         gathering.add(batch)
-        if gathering.complete and (not was_complete or gathering.epoch_is_over()):
-            if not was_complete:
-                gathering.passed = n_tokens(batch)  # the new epoch begins with it
-            self._learn_gathered(gathering, restart=not was_complete)
+        if gathering.complete and not was_complete:
+            gathering.passed = n_tokens(batch)  # the second epoch begins with it
+            self._learn_gathered(gathering, self._rounds, restart=True)
+        if gathering.complete and (due := gathering.rounds_due(self._rounds)):
+            self._learn_gathered(gathering, due)
         elif gathering.owes:
             self.shim.owed = self._catch_up
 
@@ -162,12 +177,13 @@ class Learner:
         """Train on gathered examples that the model does not know yet."""
         gathering = self._gathering
         if gathering and gathering.owes and gathering.model is self.shim.known:
-            self._learn_gathered(gathering, restart=not gathering.complete)
+            self._learn_gathered(gathering, self._rounds, restart=not gathering.complete)
 
-    def _learn_gathered(self, gathering: Gathering, restart: bool) -> None:
-        """Train rounds on all that was gathered; from the start if the epoch was incomplete.
+    def _learn_gathered(self, gathering: Gathering, rounds: int, restart: bool = False) -> None:
+        """Train rounds on all that was gathered.
 
-        So an epoch in parts teaches the same as one in a single batch.
+        restart: Forget rounds on a part of it: then an epoch in parts teaches the same as one in
+        a single batch.
         """
         gathering.owes = False
         self.shim.owed = None
@@ -175,7 +191,7 @@ class Learner:
             self.shim.learned = gathering.start
         trainer = self._prepare(gathering.items)
         if trainer is not None:
-            self._train(trainer, self._rounds, most=self._most_rounds(gathering))
+            self._train(trainer, rounds, most=self._most_rounds(gathering))
         gathering.model = self.shim.learned
 
     def _most_rounds(self, gathering: Gathering) -> int:

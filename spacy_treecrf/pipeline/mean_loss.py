@@ -15,16 +15,19 @@ class MeanLoss:
         self._of_steps = 0.0  # sum over the steps that are over
         self._steps = 0
         self._of_step = 0.0  # of the step that goes on
+        self._goes_on = False  # whether that has begun
 
     def after(self, shown: float, loss: float) -> float:
         """The value to show after another update. shown: the one that stands there now."""
         if shown != self._shown or not shown:  # another dict, or a new one
             self._of_steps, self._steps, self._of_step = 0.0, 0, shown
         self._of_step += loss
+        self._goes_on = True
         self._shown = (self._of_steps + self._of_step) / (self._steps + 1)
         return self._shown
 
     def end_step(self) -> None:
-        self._of_steps += self._of_step
-        self._steps += 1
-        self._of_step = 0.0
+        if self._goes_on:
+            self._of_steps += self._of_step
+            self._steps += 1
+        self._of_step, self._goes_on = 0.0, False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -209,3 +210,20 @@ def test_as_a_process_it_is_quiet_in_a_pipe(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert run.stdout.endswith("saved to m.treecrf\n")
+
+
+@pytest.mark.slow
+def test_held_out_text_of_another_kind_does_not_end_training_at_once(tmp_path: Path) -> None:
+    """Its likelihood is best before the first tree; its F1 rises long after that."""
+    folder = Path(os.environ.get("TREECRF_CORPORA", "nowhere"), "wnut17")
+    if not folder.is_dir():
+        pytest.skip("TREECRF_CORPORA has no wnut17")
+    dev = folder / "emerging.dev.conll"
+    results = {}
+    for monitor in ("auto", "log_likelihood"):
+        command = ["train", folder / "wnut17train.conll", "--dev", dev, "--monitor", monitor]
+        shown = good(*command, "-o", tmp_path / f"{monitor}.treecrf", "--json")
+        results[monitor] = json.loads(shown)
+    assert results["log_likelihood"]["trees"] == 0
+    assert results["auto"]["trees"] > 300
+    assert results["auto"]["held_out_f1"] > results["log_likelihood"]["held_out_f1"] + 0.04

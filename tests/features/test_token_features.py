@@ -7,10 +7,11 @@ import sys
 from typing import Any
 
 import pytest
+import spacy
 from spacy.util import registry
 from thinc.api import Config
 
-from spacy_treecrf.features.token_features import create_token_features
+from spacy_treecrf.features.token_features import DOCUMENT_KINDS, create_token_features
 from tests.refusals import assert_refused
 
 BAD: list[tuple[str, Any]] = [
@@ -121,3 +122,35 @@ def test_state_of_another_config_is_refused() -> None:
     assert_refused(lambda: create_token_features().from_state(features.to_state()), "gazetteers")
     assert_refused(lambda: features.from_state({}), "features.gazetteers")
     assert_refused(lambda: features.from_state({"gazetteers": 5}), "features.gazetteers")
+
+
+def test_version_2_differs_in_one_default() -> None:
+    blocks = {v: {"@misc": f"spacy_treecrf.TokenFeatures.{v}"} for v in ("v1", "v2")}
+    filled = registry.fill(blocks)
+    first, second = filled["v1"], filled["v2"]
+    assert first.pop("document") == []
+    assert second.pop("document") == list(DOCUMENT_KINDS)
+    del first["@misc"], second["@misc"]
+    assert first == second
+    assert_refused(
+        lambda: registry.resolve({"f": {**blocks["v2"], "document": ["other"]}}), "'document"
+    )
+    own, all_of_it, none = (
+        registry.resolve({"f": block})["f"]
+        for block in (
+            blocks["v2"],
+            {**blocks["v1"], "document": list(DOCUMENT_KINDS)},
+            {**blocks["v2"], "document": []},
+        )
+    )
+    assert len(own.sources) == len(all_of_it.sources) > len(none.sources)
+
+
+def test_pipes_without_a_features_block_have_version_2_and_others_what_they_name() -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("treecrf", "without")
+    nlp.add_pipe(
+        "treecrf", "with", config={"features": {"@misc": "spacy_treecrf.TokenFeatures.v1"}}
+    )
+    assert nlp.get_pipe_config("without")["features"]["@misc"] == "spacy_treecrf.TokenFeatures.v2"
+    assert nlp.get_pipe_config("with")["features"].get("document", []) == []

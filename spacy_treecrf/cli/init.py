@@ -1,0 +1,69 @@
+"""The command `init`: a config that is ready for `spacy train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_treecrf.cli.common import output_text, refuse_existing, reports_errors, say
+from spacy_treecrf.configs.ready_configs import TASKS
+
+EXAMPLES = "\b\nTasks:\n" + "".join(f"  {name:10} {what}\n" for name, what in TASKS.items())
+EXAMPLES += """
+\b
+Examples:
+  spacy-treecrf init ner -o ner.cfg
+  spacy-treecrf init ner --lang es --features clusters -o es.cfg
+  spacy train ner.cfg -o out --paths.train train.spacy --paths.dev dev.spacy
+"""
+
+
+@reports_errors
+def init(
+    *,
+    task: Annotated[str, typer.Argument(help="What to label; see below.")],
+    lang: Annotated[
+        str | None, typer.Option(help="Language, by spaCy's code, as en, es, xx.")
+    ] = None,
+    features: Annotated[
+        str,
+        typer.Option(
+            help="plain: words alone; clusters: also Brown clusters, from spacy-lookups-data; "
+            "vectors: also word vectors, from a pipeline that has them."
+        ),
+    ] = "plain",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Config file; default: standard output.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+) -> None:
+    """Write a config for `spacy train`: ready to use, with comments."""
+    from spacy_treecrf.configs.ready_configs import ready_config
+
+    text = ready_config(task, lang, features)
+    if lang is not None:
+        _check_language(lang)
+    if output is not None:
+        refuse_existing(output, force)
+        text = text.replace(f"spacy train {task}.cfg", f"spacy train {output.name}")
+    with output_text(output) as file:
+        file.write(text)
+    if output is not None:
+        command = f"spacy train {output} -o out --paths.train train.spacy --paths.dev dev.spacy"
+        if features == "vectors":
+            command += " --paths.vectors en_core_web_md"
+        say(f"wrote {output}; train it with\n  {command}")
+
+
+def _check_language(lang: str) -> None:
+    from spacy.util import get_lang_class
+
+    try:
+        get_lang_class(lang)
+    except ImportError:
+        raise ValueError(
+            f"treecrf: spaCy has no language {lang!r}; use a code such as en, es or de, or xx for "
+            "text of any language"
+        ) from None

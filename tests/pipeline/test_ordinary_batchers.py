@@ -1,0 +1,76 @@
+"""The config that `spacy init config` writes, whose batches are small parts of the corpus."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+from spacy_treecrf.corpora import find_corpus, prepare_corpus
+from tests.cli.calls import good
+from tests.pipeline.made_up_docs import word_docs
+from tests.pipeline.test_commands import rows, spacy_command, train
+
+PATHS = ["--paths.train", "train.spacy", "--paths.dev", "dev.spacy"]
+ONE_THREAD = ["--components.treecrf.model.threads", "1"]
+
+
+def init_config(folder: Path) -> None:
+    spacy_command(folder, "init", "config", "-p", "treecrf", "plain.cfg")
+
+
+@pytest.fixture
+def made_up(tmp_path: Path) -> Path:
+    for part, size, seed in (("train", 120, 0), ("dev", 30, 1)):
+        DocBin(docs=word_docs(size, seed)).to_disk(tmp_path / f"{part}.spacy")
+    init_config(tmp_path)
+    return tmp_path
+
+
+def test_debug_config_and_data_know_the_pipe(made_up: Path) -> None:
+    assert "Config is valid" in spacy_command(made_up, "debug", "config", "plain.cfg", *PATHS)
+    shown = spacy_command(made_up, "debug", "data", "plain.cfg", *PATHS)
+    assert "Pipeline can be initialized with data" in shown
+
+
+@pytest.mark.slow
+def test_losses_fall_and_scores_rise(made_up: Path) -> None:
+    few = ["--training.eval_frequency", "10", "--training.max_steps", "60", *ONE_THREAD]
+    table = rows(train(made_up, "plain.cfg", "out", *PATHS, *few))
+    losses = [float(row[2]) for row in table]
+    assert losses[-1] < 0.1 * losses[0], table
+    assert max(losses) < 2 * losses[0], "no sums over steps"
+    assert float(table[-1][-1]) > 0.9
+
+
+def respelled(source: Path, target: Path) -> None:
+    """Docs with the tokens that spaCy finds in their texts, as users make them from offsets."""
+    nlp = spacy.blank("en")
+    docs = []
+    for old in DocBin().from_disk(source).get_docs(nlp.vocab):
+        doc = nlp.make_doc(old.text)
+        spans = [doc.char_span(e.start_char, e.end_char, e.label_) for e in old.ents]
+        doc.set_ents([span for span in spans if span is not None])
+        docs.append(doc)
+    DocBin(docs=docs).to_disk(target)
+
+
+def best_score(shown: str) -> float:
+    return max(float(row[3]) for row in rows(shown))
+
+
+@pytest.mark.slow
+def test_the_config_of_spacy_is_nearly_as_good_as_ours(tmp_path: Path) -> None:
+    if not find_corpus("conll2003").found():
+        pytest.skip("TREECRF_CORPORA has no CoNLL-2003")
+    for part, files in prepare_corpus("conll2003", tmp_path / "gold", split="published").items():
+        respelled(files.path, tmp_path / f"{part}.spacy")
+    init_config(tmp_path)
+    good("init", "ner", "-o", tmp_path / "ner.cfg")
+    theirs = train(tmp_path, "plain.cfg", "theirs", *PATHS)
+    ours = train(tmp_path, "ner.cfg", "ours", *PATHS)
+    assert best_score(theirs) > best_score(ours) - 0.5, f"{theirs}\n{ours}"
+    assert re.search(r"E +# +LOSS TREECRF", theirs)
