@@ -71,7 +71,7 @@ def _arrays(docs: Sequence[Doc], attrs: list[int | str]) -> dict[Any, npt.NDArra
         return {attr: np.empty(0, np.uint64) for attr in attrs}
     # One C call for each doc; a single attribute comes back as a vector.
     tables = [doc.to_array(attrs) for doc in docs]
-    table = tables[0] if len(docs) == 1 else np.concatenate(tables)
+    table: npt.NDArray[Any] = tables[0] if len(docs) == 1 else np.concatenate(tables)
     if len(attrs) == 1:
         return {attrs[0]: table}
     table = table.reshape(-1, len(attrs))
