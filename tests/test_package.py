@@ -41,7 +41,8 @@ ROOMS = {
     "estimators": ENGINE | {"models"},
     "features": ENGINE_ROOT | {"engine/encoding", "features/kernels"},
     "features/kernels": ENGINE_ROOT,
-    "columnar": ENGINE | {"models", "estimators"},
+    # word features are those of the pipe, and are imported where a model has them
+    "columnar": ENGINE | {"models", "estimators", "features"},
     "evaluation": ENGINE | {"models", "columnar"},
     "pipeline": ENGINE | {"models", "features", "evaluation", "pipeline/tasks"},
     "pipeline/tasks": BASE,
@@ -75,6 +76,13 @@ def test_estimator_loads_no_spacy_and_no_sklearn() -> None:
     loaded = loaded_after("from spacy_treecrf import BoostedCRF; BoostedCRF()")
     assert "numba" in loaded
     assert not loaded & {"spacy", "thinc", "sklearn", "pandas", "typer"}
+
+
+def test_models_for_column_files_load_no_spacy() -> None:
+    """Those with clusters, vectors or gazetteers do, when they are read."""
+    loaded = loaded_after("import spacy_treecrf.columnar.training, spacy_treecrf.cli.tag")
+    assert "numba" in loaded
+    assert not loaded & {"spacy", "thinc"}
 
 
 def test_blank_spacy_pipelines_load_no_numba() -> None:
@@ -174,7 +182,7 @@ def test_all_kernels_are_ours_and_neither_engine_nor_models_import_spacy() -> No
         roots = {name.partition(".")[0] for name in imports(module)}
         if room != "engine" or module.stem not in NUMBA:
             assert not roots & {"numba", "llvmlite"}, module
-        if room.split("/")[0] in WITHOUT_SPACY:
+        if room.split("/")[0] in WITHOUT_SPACY and module.stem != "word_features":
             assert not roots & {"spacy", "thinc"}, module
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,18 +62,20 @@ def prune(
 
 
 def _prune_file(model: str, output: Path, dev: str | None, encoding: str) -> None:
-    from spacy_treecrf.columnar.model import ColumnModel, model_file
-    from spacy_treecrf.storage import container
+    from spacy_treecrf.columnar.model import model_file
+    from spacy_treecrf.estimators import BoostedCRF
     from spacy_treecrf.taggers.loading import load_model, load_tagger
 
     learned, column_model = load_model(model)
     crf = _crf(learned, model)
     if dev is not None:
         crf = _without_small_weights(load_tagger(model), crf, dev, encoding)
-    if column_model is None:  # of an estimator
-        container.save(output, crf.compacted().to_state(), small=True)
+    if column_model is None:
+        estimator = BoostedCRF.load(model)
+        estimator.model_ = crf
+        estimator.save(output, compact=True)
     else:
-        ColumnModel(column_model.template, crf).compacted().save(output)
+        replace(column_model, crf=crf).compacted().save(output)
     _say_sizes(model_file(model).stat().st_size, output.stat().st_size)
 
 

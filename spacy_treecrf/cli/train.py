@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from spacy_treecrf.columnar.files import ColumnFile
     from spacy_treecrf.columnar.model import ColumnModel
     from spacy_treecrf.columnar.template import Template
+    from spacy_treecrf.columnar.word_features import WordFeatures
 
 EXAMPLES = """\b
 Examples:
   spacy-treecrf train train.conll -o model.treecrf
   spacy-treecrf train train.conll --dev dev.conll -o model/ --rounds 200 --set trim=0
   spacy-treecrf train eng.train -o ner.treecrf --encoding latin-1 --columns 3=skip
+  spacy-treecrf train train.conll -o ner.treecrf --features clusters=en \\
+      --features vectors=en_core_web_md --features gazetteer.city=cities.txt
   spacy-treecrf train train.conll -o model.treecrf --resume   # after Ctrl-C
 """
 # Settings that have an option of their own.
@@ -85,6 +88,13 @@ def train(
     unlabelled: Annotated[
         str | None, typer.Option(help="Label that means: this token is not annotated.")
     ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What else to know of words: clusters=LANGUAGE, vectors=PIPELINE or "
+            "gazetteer.NAME=FILE; may be repeated. The model keeps it."
+        ),
+    ] = None,
     encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
     settings: dict[str, Any],
     resume: Annotated[
@@ -106,6 +116,7 @@ def train(
     from spacy_treecrf.columnar.model import model_file
     from spacy_treecrf.columnar.template import make_template, parse_kinds
     from spacy_treecrf.columnar.training import TrainingStopped, fit
+    from spacy_treecrf.columnar.word_features import make_word_features
 
     Settings(**settings)  # so that what does not go together is refused before any work
     target = model_file(output)
@@ -122,16 +133,17 @@ def train(
             window=window,
             unlabelled=unlabelled,
         )
+        words = make_word_features(features or [])
     else:
-        template = started.template
-    training = _features(template, file)
-    held_out = _features(template, read_column_file(dev, encoding)) if dev else None
+        template, words = started.template, started.words
+    training = _features(template, words, file)
+    held_out = _features(template, words, read_column_file(dev, encoding)) if dev else None
     stopped = False
     watched = sys.stderr.isatty()
     if watched:  # the bar begins when all features are known and the kernels compiled
         say(f"learning from {sum(map(len, file.sequences)):,} tokens ...")
     try:
-        model = fit(template, training, held_out, settings, started, verbose=watched)
+        model = fit(template, training, held_out, settings, started, watched, words)
     except TrainingStopped as interrupt:
         stopped = True
         if not interrupt.model.crf.potentials.rounds:
@@ -154,10 +166,12 @@ def _model_to_resume(target: Path) -> ColumnModel:
     return ColumnModel.from_state(container.read(target))
 
 
-def _features(template: Template, file: ColumnFile) -> Data:
+def _features(template: Template, words: WordFeatures | None, file: ColumnFile) -> Data:
+    from spacy_treecrf.columnar.model import features_of
+
     sequences, labels = template.split(file, need_labels=True)
     assert labels is not None
-    features = template.features(sequences, file.place)
+    features = features_of(template, words, sequences, file.place)
     return list(progress(features, len(sequences), f"reading {file.name}", "seq")), labels
 
 

@@ -34,6 +34,7 @@ SHOWN = 10
 
 
 # Many parameters: typer makes an option of each.
+# Long: two thirds of it are the signature.
 @reports_errors
 def tune(
     source: Annotated[
@@ -79,6 +80,10 @@ def tune(
     unlabelled: Annotated[
         str | None, typer.Option(help="Of a column file: label that means: not annotated.")
     ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a column file: what else to know of words, as in `train`."),
+    ] = None,
     encoding: Annotated[str, typer.Option(help="Encoding of column files.")] = "utf-8",
     threads: Annotated[int, typer.Option(min=0, help="Of a column file; 0: all cores.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
@@ -90,6 +95,7 @@ def tune(
     [training.score_weights]. Of a column file, it is F1 where labels are those of spans, else
     accuracy; the model of the best settings, trained on the whole file, is the output.
     """
+    from spacy_treecrf.columnar.word_features import make_word_features
     from spacy_treecrf.tuning.journal import Journal
     from spacy_treecrf.tuning.search import best_of
     from spacy_treecrf.tuning.space import draws, grid, parse_space
@@ -99,11 +105,13 @@ def tune(
     space = parse_space(settings)
     _check_parts(folds, dev, hold_out)
     trials = draws(space, random, seed) if random else grid(space)
-    parts = {"folds": folds, "hold_out": hold_out, "seed": seed}
+    parts: dict[str, Any] = {"folds": folds, "hold_out": hold_out, "seed": seed}
     plan: Plan | ColumnPlan
     if train is None:
         read = {"label_column": label_column, "window": window, "unlabelled": unlabelled}
-        plan = _column_plan(source, dev, trials, columns, encoding, read, threads=threads, **parts)
+        words = make_word_features(features or [])
+        parts |= {"threads": threads, "words": words}
+        plan = _column_plan(source, dev, trials, columns, encoding, read, **parts)
     else:
         plan = _config_plan(source, trials, train, dev, code, **parts)
     log = Journal(kept, plan.about())
@@ -161,8 +169,11 @@ def _column_plan(
     check_settings(list(trials[0]))
     file = read_column_file(data, encoding)
     template = make_template(file, kinds=parse_kinds(columns), **read)
-    held_out = None if dev is None else ColumnData.of(read_column_file(dev, encoding), template)
-    return ColumnPlan(template, trials, ColumnData.of(file, template), held_out, **parts)
+    words = parts["words"]
+    training, held_out = ColumnData.of(file, template, words), None
+    if dev is not None:
+        held_out = ColumnData.of(read_column_file(dev, encoding), template, words)
+    return ColumnPlan(template, trials, training, held_out, **parts)
 
 
 def _write_best(plan: Plan | ColumnPlan, settings: dict[str, Any], output: Path) -> None:

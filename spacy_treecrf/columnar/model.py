@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from spacy_treecrf.columnar.files import ColumnFile, Row
 from spacy_treecrf.columnar.template import Template
+from spacy_treecrf.columnar.word_features import WordFeatures
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.models.crf import CRF
@@ -70,26 +71,29 @@ class ColumnModel:
     template: Template
     crf: CRF
     curve: TrainingCurve = field(default_factory=TrainingCurve)
+    words: WordFeatures | None = None  # clusters, vectors and gazetteers, if it was given any
 
     def encode(self, sequences: Sequence[Sequence[Row]], file: ColumnFile, first: int) -> Sequences:
         """Rows of fields without the label as the sequences that the model sees.
 
         first: The number of the first of these sequences in the file, for error messages.
         """
-        X = self.template.features(sequences, lambda s, t: file.place(first + s, t))
+        X = features_of(self.template, self.words, sequences, lambda s, t: file.place(first + s, t))
         return Sequences.unlabelled(*self.crf.columns.encode(X))
 
     def compacted(self) -> ColumnModel:
         """The model for prediction alone."""
-        return ColumnModel(self.template, self.crf.compacted())
+        return ColumnModel(self.template, self.crf.compacted(), words=self.words)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        state = {
+        state: dict[str, Any] = {
             "kind": KIND,
             "template": self.template.to_state(),
             "history": self.curve.to_state(),
             "crf": self.crf.to_state(),
         }
+        if self.words is not None:
+            state["words"] = self.words.to_state()
         container.save(path, state, small=self.crf.compact)
 
     @classmethod
@@ -99,8 +103,29 @@ class ColumnModel:
         template = Template.from_state(reader.nested("template"))
         curve = TrainingCurve.from_state(reader.nested("history"))
         crf = CRF.from_state(reader.table("crf"))
+        words = None
+        if reader.has("words"):  # only of models that were given such features
+            words = WordFeatures.from_state(reader.nested("words"))
         reader.done()
-        return cls(template, crf, curve)
+        return cls(template, crf, curve, words)
+
+
+def features_of(
+    template: Template,
+    words: WordFeatures | None,
+    sequences: Sequence[Sequence[Row]],
+    place: Callable[[int, int], str],
+) -> Iterator[list[dict[str, Any]]]:
+    """The feature dicts of each sequence of rows without the label.
+
+    place: A function that tells where a row comes from, for error messages.
+    """
+    features = template.features(sequences, place)
+    if words is None:
+        return features
+    number = template.word_column
+    at = number - 1 - (template.label_field < number - 1)
+    return words.add_to(features, [[row[at] for row in rows] for rows in sequences], str(number))
 
 
 def model_file(path: str | os.PathLike[str]) -> Path:

@@ -40,6 +40,16 @@ class Template:
         return self.kinds.index(LABEL)
 
     @property
+    def word_column(self) -> int:
+        """The number, from 1, of the first column of words, which word features are about."""
+        if "word" not in self.kinds:
+            raise ValueError(
+                "treecrf: --features describes words, and no column of the file holds words; name "
+                "one, e.g. --columns 1=word, or leave --features out"
+            )
+        return self.kinds.index("word") + 1
+
+    @property
     def n_fields(self) -> int:
         return len(self.kinds)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from spacy_treecrf.columnar.model import ColumnModel, TrainingCurve
 from spacy_treecrf.columnar.template import Template
+from spacy_treecrf.columnar.word_features import WordFeatures
 from spacy_treecrf.estimators import BoostedCRF
 from spacy_treecrf.models.model import TrainingInterrupted
 
@@ -28,11 +29,13 @@ def fit(
     settings: dict[str, Any],
     started: ColumnModel | None = None,
     verbose: bool = False,
+    words: WordFeatures | None = None,
 ) -> ColumnModel:
     """The model that is learned from feature dicts and labels.
 
     settings: Those of `BoostedCRF` that are not the defaults.
     started: A model to go on with, whose settings stay, except for `rounds` and `threads`.
+    words: The word features that the feature dicts have; the model keeps them.
     """
     curve = TrainingCurve()
     estimator = BoostedCRF(**settings, verbose=verbose)
@@ -51,8 +54,8 @@ def fit(
     try:
         estimator.fit(*training, X_dev, y_dev)
     except TrainingInterrupted as stopped:
-        raise TrainingStopped(ColumnModel(template, estimator.model_, curve)) from stopped
-    return ColumnModel(template, estimator.model_, curve)
+        raise TrainingStopped(ColumnModel(template, estimator.model_, curve, words)) from stopped
+    return ColumnModel(template, estimator.model_, curve, words)
 
 
 def _resumed(started: ColumnModel, settings: dict[str, Any], verbose: bool) -> BoostedCRF:

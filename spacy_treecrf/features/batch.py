@@ -38,7 +38,7 @@ class Batch:
         self.n_tokens = int(self.doc_offsets[-1])
         self.offsets = _checked_offsets(offsets, self.n_tokens)
         self.memo: dict[Any, Any] = {}  # results that several sources share
-        if docs and any(doc.vocab is not docs[0].vocab for doc in docs):
+        if len(docs) > 1 and any(doc.vocab is not docs[0].vocab for doc in docs):
             raise ValueError(
                 "treecrf: the docs of a batch have different vocabs; make them with one pipeline"
             )
@@ -70,7 +70,11 @@ def _arrays(docs: Sequence[Doc], attrs: list[int | str]) -> dict[Any, npt.NDArra
     if not docs or not attrs:
         return {attr: np.empty(0, np.uint64) for attr in attrs}
     # One C call for each doc; a single attribute comes back as a vector.
-    table = np.concatenate([doc.to_array(attrs) for doc in docs]).reshape(-1, len(attrs))
+    tables = [doc.to_array(attrs) for doc in docs]
+    table: npt.NDArray[Any] = tables[0] if len(docs) == 1 else np.concatenate(tables)
+    if len(attrs) == 1:
+        return {attrs[0]: table}
+    table = table.reshape(-1, len(attrs))
     return {attr: np.ascontiguousarray(table[:, i]) for i, attr in enumerate(attrs)}
 
 

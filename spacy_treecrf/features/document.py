@@ -75,8 +75,11 @@ class DocumentWords:
         tokens = Tokens(orth, words, self._words.table, batch.offsets, batch.doc_offsets)
         document_keys(tokens, self._counts, self._first, MOST_REPEATS, keys[: len(REPEATS)])
         run_keys(tokens, keys[HEADING], self._best_run, keys[len(REPEATS) : -1])
-        lengths = np.diff(batch.doc_offsets)
-        keys[-1] = np.repeat(orth[batch.doc_offsets[:-1][lengths > 0]], lengths[lengths > 0])
+        if len(batch.docs) == 1:
+            keys[-1] = orth[0]
+        else:
+            lengths = np.diff(batch.doc_offsets)
+            keys[-1] = np.repeat(orth[batch.doc_offsets[:-1][lengths > 0]], lengths[lengths > 0])
         return keys
 
     def _describe(self, texts: list[str]) -> npt.NDArray[np.int32]:

@@ -135,7 +135,14 @@ class ScoredSequences:
 
         labels: (n_rows,), of which those inside of spans are read.
         """
+        if not len(spans):
+            return np.empty(0)
         nodes = self.marginals()
+        if self._kept is not None:
+            block = self._kept[0]
+            return span_probabilities(
+                block.scores, self.data.offsets, self.chain, nodes, spans, labels
+            )
         found = np.empty(len(spans))
         for block in self._blocks():
             rows = block.rows

@@ -21,14 +21,16 @@ def allowed_labels_on(
     None if the docs have nothing that must stay. sequence: how docs are cut into sequences.
     names: labels by id.
     """
+    presets = [task.preset(doc) for doc in docs]
+    if all(preset is None for preset in presets):
+        return None
     ids = {label: i for i, label in enumerate(names)}
     has_spans = task.constraints == "biluo"
     fallback = ids.get(OUTSIDE) if has_spans else None
     rows: list[int] = []
     kept: list[int] = []
     row = 0
-    for doc in docs:
-        preset = task.preset(doc)
+    for doc, preset in zip(docs, presets, strict=True):
         if preset is not None:
             if has_spans:
                 preset = without_cut_spans(preset, starts_of(doc, sequence).tolist(), OUTSIDE)

@@ -42,6 +42,8 @@ def starts_of(doc: Doc, mode: str) -> npt.NDArray[np.int64]:
 
 def cut(docs: Sequence[Doc], mode: str) -> npt.NDArray[np.int64]:
     """The offsets of all sequences of the docs, laid end to end. shape: (n_sequences + 1,)"""
+    if len(docs) == 1:
+        return np.append(starts_of(docs[0], mode), len(docs[0]))
     firsts = []
     total = 0
     for doc in docs:

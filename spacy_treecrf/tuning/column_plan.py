@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 from spacy_treecrf.columnar.files import ColumnFile
-from spacy_treecrf.columnar.model import ColumnModel
+from spacy_treecrf.columnar.model import ColumnModel, features_of
 from spacy_treecrf.columnar.template import Template
 from spacy_treecrf.columnar.training import fit
+from spacy_treecrf.columnar.word_features import WordFeatures
 from spacy_treecrf.engine.boosting.settings import Settings as ModelSettings
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
@@ -21,6 +22,7 @@ from spacy_treecrf.labels.biluo import Label
 from spacy_treecrf.labels.schemes import are_span_labels
 from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.storage import container
 from spacy_treecrf.tuning.folds import held_out_rule
 from spacy_treecrf.tuning.journal import Result
 from spacy_treecrf.tuning.search import Training, digest
@@ -36,11 +38,13 @@ class ColumnData:
     labels: list[list[Label]]
 
     @classmethod
-    def of(cls, file: ColumnFile, template: Template) -> ColumnData:
+    def of(
+        cls, file: ColumnFile, template: Template, words: WordFeatures | None = None
+    ) -> ColumnData:
         sequences, labels = template.split(file, need_labels=True)
         assert labels is not None
         texts = ["\n".join("\t".join(row) for row in rows) for rows in sequences]
-        return cls(texts, list(template.features(sequences, file.place)), labels)
+        return cls(texts, list(features_of(template, words, sequences, file.place)), labels)
 
     def where(self, chosen: Sequence[bool]) -> ColumnData:
         """The chosen sequences."""
@@ -65,10 +69,12 @@ class ColumnPlan:
     hold_out: float
     seed: int
     threads: int = 0
+    words: WordFeatures | None = None
 
     def about(self) -> dict[str, object]:
         return {
             "template": self.template.to_state(),
+            "words": self.words and digest(container.dump(self.words.to_state())),
             "train": self.train.digest(),
             "dev": None if self.dev is None else self.dev.digest(),
             "folds": self.folds,
@@ -98,7 +104,8 @@ class ColumnPlan:
         """A model of these settings, trained on all training data."""
         given = {**settings, "threads": self.threads}
         dev = None if self.dev is None else (self.dev.features, self.dev.labels)
-        return fit(self.template, (self.train.features, self.train.labels), dev, given)
+        training = self.train.features, self.train.labels
+        return fit(self.template, training, dev, given, words=self.words)
 
     def _training(self, train: ColumnData, dev: ColumnData) -> Training:
         def run(settings: Settings, fold: int) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -357,14 +358,22 @@ def test_packaged_pipeline_works_in_a_fresh_environment(
     folder: Path, outputs: dict[str, str], tmp_path: Path
 ) -> None:
     # An environment of its own: spaCy reads in the wheel's metadata whose module it is.
-    python = new_environment(tmp_path / "venv", build_wheel(ROOT, tmp_path), "build")
+    ours = build_wheel(ROOT, tmp_path)
+    python = new_environment(tmp_path / "venv", ours, "build")
     package = ["package", folder / "ner/model-best", tmp_path, "--name", "names"]
     run([python, "-m", "spacy", *package, "--build", "wheel"], tmp_path)
     (wheel,) = tmp_path.glob("en_names-*/dist/en_names-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.endswith((".pkl", ".pickle"))]
-    run([python, "-m", "pip", "install", "--quiet", wheel], tmp_path)
-    run([python, "-m", "pip", "check"], tmp_path)
+    # Without an index: both wheels lie in a folder, and the model's names the range of ours.
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for path in (wheel, ours):
+        shutil.copy(path, wheels)
+    pip = [python, "-m", "pip"]
+    run([*pip, "uninstall", "--quiet", "--yes", "spacy-treecrf"], tmp_path)
+    run([*pip, "install", "--quiet", "--no-index", "--find-links", wheels, "en_names"], tmp_path)
+    run([*pip, "check"], tmp_path)
     installed = json.loads(run([python, "-c", USE_INSTALLED, json.dumps(TEXTS)], tmp_path))
     assert Path(installed["path"]).is_relative_to(tmp_path / "venv")
     assert any(re.match(r"spacy-treecrf\b", line) for line in installed["requires"]), installed

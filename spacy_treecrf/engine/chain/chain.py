@@ -305,11 +305,13 @@ def _run(sequences: ScoredChunk, chain: Chain, allowed: Mask, out: Marginals) ->
     moves, offsets = chain.scaled_moves, sequences.offsets
     first, last = sequences.first, sequences.last
     rows = slice(int(offsets[first]), int(offsets[last]))
-    out.pairs[rows] = 0.0
-    out.nodes[rows] = 0.0
+    for marginals in (out.pairs, out.nodes):
+        if len(marginals):
+            marginals[rows] = 0.0
     if moves.fit:
         scaled_pass(sequences, steps, moves.factors, allowed, out)
-        out.log_z[first:last] += moves.top * np.diff(offsets[first : last + 1])
+        lengths = offsets[first + 1 : last + 1] - offsets[first:last]  # np.diff is slow for few
+        out.log_z[first:last] += moves.top * lengths
     else:
         out.log_z[first:last] = np.nan
     # From here, not from the kernel: most programs never need the twin, nor its compilation.
