@@ -1,4 +1,4 @@
-"""benchmarks/bench_attacks.py: its judge tells ends apart, and an attack gives a line and a table."""
+"""benchmarks/bench_attacks.py tells ends apart, and an attack gives a line and a table."""
 
 from __future__ import annotations
 
