@@ -20,8 +20,8 @@ from tests.hardening.file_limits import largest_file
 from attacks.sides import SIDES, Labels, Side
 from attacks.trials import Outcome, in_fork
 
-KILLS = 30
-MUTANTS = 300
+KILLS = 20
+MUTANTS = 200
 LONGEST_KILL = 0.02  # seconds after a write was seen
 WAIT = 20.0
 
