@@ -34,7 +34,13 @@ from spacy_treecrf.estimators.checking import (
     sequence_weights,
 )
 from spacy_treecrf.estimators.progress import Progress
-from spacy_treecrf.models.model import ModelSettings, Recipe, SequenceModel, TrainingInterrupted
+from spacy_treecrf.models.model import (
+    ModelSettings,
+    Recipe,
+    SequenceModel,
+    Trainer,
+    TrainingInterrupted,
+)
 from spacy_treecrf.models.model_kinds import INTEGER_LABELS, model_from_state
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.storage import container
@@ -133,20 +139,21 @@ class SequenceEstimator(ABC):
         else:
             data, held_out = self._hold_out(data, len(classes))
         self.integer_labels_ = isinstance(classes[0], int)
-        rounds = model.settings.rounds
+        with Workers(recipe.settings.threads) as workers:
+            self._train(model.trainer(data, workers, held_out))
+        return self
+
+    def _train(self, trainer: Trainer) -> None:
+        """Train all rounds, or those that an interrupt leaves, and keep the model."""
+        rounds = trainer.model.settings.rounds
         assert rounds is not None  # a model's are decided
-        with (
-            Workers(recipe.settings.threads) as workers,
-            Progress(self.callback, rounds, self.verbose) as progress,
-        ):
-            trainer = model.trainer(data, workers, held_out)
+        with Progress(self.callback, rounds, self.verbose) as progress:
             try:
                 self.model_ = trainer.train(rounds, progress)
                 progress.say_kept(self.model_.rounds)
             except TrainingInterrupted as interrupt:
                 self.model_ = interrupt.model
                 raise
-        return self
 
     def predict(self, X: FeatureSequences) -> list[list[Any]]:
         """The label sequences of X."""
