@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -29,7 +28,7 @@ from spacy_treecrf.engine.kernel_parts import (
     no_garbage_collection,
     set_environments,
 )
-from spacy_treecrf.engine.threads import in_own_thread
+from spacy_treecrf.engine.threads import in_main_thread, in_own_thread
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -44,13 +43,13 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     returns_numbers: bool | None = None  # not known before something was compiled
 
     def __call__(self, *args: Any) -> Any:
-        if self.returns_numbers or not _in_main_thread():
+        if self.returns_numbers or not in_main_thread():
             return super().__call__(*args)
         return in_own_thread(super().__call__, *args)
 
     def _compile_for_args(self, *args: Any) -> Any:
         """Compile for the types of these arguments: numba calls this where it has not yet."""
-        if _in_main_thread():
+        if in_main_thread():
             return in_own_thread(self._compile_for_args, *args)
         with global_compiler_lock:
             return super()._compile_for_args(*args)
@@ -127,10 +126,6 @@ def _is_numbers(kind: Any) -> bool:
     if isinstance(kind, types.BaseTuple):
         return all(_is_numbers(part) for part in kind)
     return isinstance(kind, types.NoneType | types.Number | types.Boolean)
-
-
-def _in_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
 
 
 # What numba makes under locks, and imports, when it is first asked, outside of its compiler. It is

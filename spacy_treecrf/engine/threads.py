@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,11 +21,18 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def in_own_thread(function: Callable[..., Result], *args: Any) -> Result:
+def in_main_thread() -> bool:
+    """Whether this is the thread in which Python runs signal handlers."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def in_own_thread(
+    function: Callable[..., Result], *args: Any, interrupted: Callable[[], object] | None = None
+) -> Result:
     """What the function returns or raises, called by a thread that no signal handler interrupts.
 
     An exception that a signal handler raises in the waiting thread is raised once the call is done:
-    what the call was writing to is then complete.
+    what the call was writing to is then complete. interrupted: called at once when that happens.
     """
     outcome: list[tuple[Any, BaseException | None]] = []
     done = allocate_lock()
@@ -50,6 +58,8 @@ def in_own_thread(function: Callable[..., Result], *args: Any) -> Result:
         interrupt = error
     while not outcome:
         try:
+            if interrupt is not None and interrupted is not None:
+                interrupted()
             done.acquire()
         except BaseException as error:
             interrupt = error
@@ -75,6 +85,10 @@ def _wait_for_running() -> None:
         done.acquire()
 
 
+class _Stopped(Exception):
+    """An interrupt came before this piece of work was begun."""
+
+
 class Workers:
     """A pool of `threads` threads (0: one per usable core); one thread runs everything inline."""
 
@@ -85,13 +99,29 @@ class Workers:
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         if self.threads == 1 or len(items) < 2:
             return [work(item) for item in items]
+        if not in_main_thread():
+            return self._map_in_pool(work, items)
+        # Not from the main thread: Python's locks and conditions do not survive an exception that
+        # a signal handler raises while they are being taken.
+        stopped: list[bool] = []
+
+        def unless_stopped(item: Item) -> Result:
+            if stopped:
+                raise _Stopped
+            return work(item)
+
+        return in_own_thread(
+            self._map_in_pool, unless_stopped, items, interrupted=lambda: stopped.append(True)
+        )
+
+    def _map_in_pool(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads)
         return list(self._pool.map(work, items))
 
     def close(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)  # after an interrupt some may wait
+            in_own_thread(self._pool.shutdown)
             self._pool = None
 
     def __enter__(self) -> Workers:
