@@ -20,6 +20,7 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import collect
 from spacy_treecrf.engine.trees.histogram import N_BINS
 from spacy_treecrf.engine.trees.tree_input import Entries
+from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 
 @dataclass(frozen=True)
@@ -73,16 +74,21 @@ def _add_linear_scores(
     numeric: npt.NDArray[np.uint8],
     weights: npt.NDArray[np.float32],
     bin_scores: npt.NDArray[np.float32],
+    first: int,
+    last: int,
     out: npt.NDArray[np.float32],
 ) -> None:
-    """Add to out (n_rows, n_labels) the weights of each row's features and bins."""
+    """Add to out (n_rows, n_labels) the weights of features and bins of rows first to last - 1."""
     n_features, n_labels = weights.shape
-    for row in range(feature_ids.shape[0]):
-        for slot in range(feature_ids.shape[1]):
-            feature = feature_ids[row, slot]
-            if 0 <= feature < n_features:
-                for k in range(n_labels):
-                    out[row, k] += weights[feature, k]
+    for row in range(first, last):
+        at = np.int64(row)
+        while at != NOWHERE:
+            for slot in range(feature_ids.shape[1]):
+                feature = feature_ids[at, slot]
+                if 0 <= feature < n_features:
+                    for k in range(n_labels):
+                        out[row, k] += weights[feature, k]
+            at = next_row(feature_ids, at)
         for column in range(numeric.shape[1]):
             bin_ = numeric[row, column]
             for k in range(n_labels):
@@ -110,7 +116,7 @@ def _score(
     def score(chunk: tuple[int, int]) -> None:
         rows = data.rows_of(chunk)
         _add_linear_scores(
-            data.feature_ids[rows], data.numeric[rows], categorical, bin_scores, out[rows]
+            data.feature_ids, data.numeric, categorical, bin_scores, rows.start, rows.stop, out
         )
 
     workers.map(score, data.chunks)
@@ -138,11 +144,14 @@ def _newton_direction(
         row = entries.rows[i]
         g = entries.sums[i, 0]
         h = entries.sums[i, 1]
-        for slot in range(feature_ids.shape[1]):
-            feature = feature_ids[row, slot]
-            if 0 <= feature < n_features:
-                sums[feature, 0] += g
-                sums[feature, 1] += h
+        at = np.int64(row)
+        while at != NOWHERE:
+            for slot in range(feature_ids.shape[1]):
+                feature = feature_ids[at, slot]
+                if 0 <= feature < n_features:
+                    sums[feature, 0] += g
+                    sums[feature, 1] += h
+            at = next_row(feature_ids, at)
         for column in range(numeric.shape[1]):
             bin_sums[column, numeric[row, column], 0] += g
             bin_sums[column, numeric[row, column], 1] += h

@@ -45,14 +45,16 @@ from spacy_treecrf.engine.encoding.tallying import (
     known_rows,
     missing_values,
     most_common,
+    rarely_held,
     tally,
 )
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
+from spacy_treecrf.engine.wide_rows import LARGE, lay_out, suitable_width
 from spacy_treecrf.storage.state_reader import StateReader, describe_value
 
 PAST_ALL_SLOTS = 2**31 - 1
-# Rows are kept as a table, as wide as the widest row. It may take this, or so many times what the
-# rows hold.
+# A table of rows has a cell for each key of texts or numbers, and trees that decide about missing
+# values have another. They may take this, or so many times what the rows hold.
 MAX_TABLE_BYTES = 2**30
 HOLLOW = 64
 BLOCK_BYTES = 2**28  # of the table of rows that are encoded at once for prediction
@@ -87,7 +89,8 @@ class Columns:
         Of two features for one slot of a row, which no training row has, the last one is kept.
         Errors call X by the name.
         """
-        return self._place(scan(X, self._ids, name), self.n_shared_slots, name)
+        events = scan(X, self._ids, name)
+        return self._place(events, self._shared_slots(events), name)[0]
 
     def encode_blocks(
         self, X: Iterable[Iterable[Any]], name: str = "X"
@@ -97,7 +100,7 @@ class Columns:
         for first, last in narrow_ranges(events, len(self.slot_keys), BLOCK_BYTES // 4):
             part = events.part(first, last)
             widest = int(np.diff(part.ends).max(initial=0))
-            yield self._place(part, min(self.n_shared_slots, widest), name, first)
+            yield self._place(part, min(self.n_shared_slots, widest), name, first)[0]
 
     def to_state(self) -> dict[str, Any]:
         """The columns as strings, ints, lists and arrays only."""
@@ -196,18 +199,51 @@ class Columns:
         here = self.column_of[self.imputed] == column
         return [int(feature) for feature in self.imputed[here & ~own]]
 
+    def _shared_slots(self, events: Events) -> int:
+        """As many shared slots as training rows had, or fewer where that would be a large table."""
+        if events.n_rows * (len(self.slot_keys) + self.n_shared_slots) <= LARGE:
+            return self.n_shared_slots
+        return min(self.n_shared_slots, int(np.diff(events.ends).max(initial=0)))
+
+    def _narrow_width(self, events: Events) -> int | None:
+        """How many shared slots rows get if a few go on in further rows; None: all fit.
+
+        Trees that decide about missing values have a table of rows and columns anyway.
+        """
+        n_keys, widths = len(self.slot_keys), np.diff(events.ends)
+        if self.missing in IN_TREES or suitable_width(widths, n_keys) == widths.max(initial=0):
+            return None
+        shared = np.zeros(events.n_rows, np.int64)
+        for rows, ids, _ in events.blocks():
+            rows, ids = self._in_shared_slots(rows, ids)
+            shared += np.bincount(distinct(rows, ids, len(self.counts))[0], minlength=len(shared))
+        width = suitable_width(shared, n_keys)
+        return width if width < shared.max() else None
+
+    def _in_shared_slots(
+        self, rows: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """The events whose features are in shared slots."""
+        feature = ids < len(self.feature_names)
+        rows, ids = rows[feature], ids[feature]
+        shared = self.slot_range[ids, 0] >= len(self.slot_keys)
+        return rows[shared], ids[shared]
+
     def _place(
         self, events: Events, n_shared_slots: int, name: str, first_sequence: int = 0
-    ) -> EncodedSequences:
+    ) -> tuple[EncodedSequences, int]:
         """Offsets, feature ids and numeric bins from events whose ids are those of `_ids`.
 
-        n_shared_slots: how many rows have at least. Errors call what was read by the name, and
-        number its sequences from the first one.
+        Returns also how many shared features the widest row has.
+        n_shared_slots: how many rows have at least, unless a few are much wider than most. Errors
+        call what was read by the name, and number its sequences from the first one.
         """
         n_features, n_numeric = len(self.feature_names), len(self.numeric_names)
         n_keys, n_columns = len(self.slot_keys), len(self.column_names)
         first_missing = n_features + n_numeric
-        n_slots = n_keys + n_shared_slots
+        narrow = self._narrow_width(events)
+        n_slots = n_keys + (n_shared_slots if narrow is None else narrow)
+        widest, more = n_shared_slots, [np.empty((0, n_slots), np.int32)]
         self._refuse_hollow(events, n_slots, name, first_sequence)
         feature_ids = np.full((events.n_rows, n_slots), ABSENT, dtype=np.int32)
         numeric = np.full((events.n_rows, n_numeric), MISSING_BIN, dtype=np.uint8)
@@ -231,28 +267,31 @@ class Columns:
                 ids = np.concatenate([ids, *stand_ins])
             at, shared = distinct(rows, ids, n_features + n_columns)
             if len(at):
-                place = np.arange(len(at))
-                new_row = np.append(True, at[1:] != at[:-1])
-                slot = n_keys + place - np.maximum.accumulate(np.where(new_row, place, 0))
-                lacking = int(slot.max()) + 1 - feature_ids.shape[1]
-                if lacking > 0:
-                    self._refuse_hollow(events, int(slot.max()) + 1, name, first_sequence)
+                widest = max(widest, int(np.bincount(at - at[0]).max()))
+                lacking = n_keys + widest - feature_ids.shape[1]
+                if lacking > 0 and narrow is None:
+                    self._refuse_hollow(events, n_keys + widest, name, first_sequence)
                     feature_ids = np.pad(
                         feature_ids, ((0, 0), (0, lacking)), constant_values=ABSENT
                     )
                 mark = shared >= n_features
-                feature_ids[at, slot] = np.where(mark, _marks_of(shared - n_features), shared)
+                held = np.where(mark, _marks_of(shared - n_features), shared)
+                more.append(lay_out(feature_ids, at, held, n_keys, sum(map(len, more))))
         self.impute_bins(numeric)
-        return events.offsets, feature_ids, numeric
+        if narrow is not None:
+            feature_ids = np.concatenate([feature_ids, *more])
+        return (events.offsets, feature_ids, numeric), widest
 
     def _refuse_hollow(self, events: Events, n_slots: int, name: str, first_sequence: int) -> None:
-        """Refuse rows whose table would be huge and nearly empty, before it is made.
-
-        All rows are as wide as the widest, so that one row can make many others large.
-        """
-        n_bytes = 4 * n_slots + len(self.numeric_names)
-        if self.missing in IN_TREES:  # a table of cells that are missing
-            n_bytes += len(self.column_names) + len(self.numeric_names)
+        """Refuse rows whose tables would be huge and nearly empty, before they are made."""
+        n_numeric = len(self.numeric_names)
+        n_columns = n_slots + n_numeric
+        n_bytes = 4 * n_slots + n_numeric
+        remedy = "give numbers of rare keys as texts, which cost nothing elsewhere"
+        if self.missing in IN_TREES:
+            n_columns += len(self.column_names) + n_numeric
+            n_bytes += len(self.column_names) + n_numeric
+            remedy = "give such rows fewer, or choose another way to treat missing values"
         n_bytes *= events.n_rows
         most = max(MAX_TABLE_BYTES, HOLLOW * 4 * len(events.ids))
         if n_bytes <= most:
@@ -261,11 +300,10 @@ class Columns:
         s = int(np.searchsorted(events.offsets, row, side="right")) - 1
         t = row - int(events.offsets[s])
         raise ValueError(
-            f"treecrf: {name} would take a table of {events.n_rows} rows and {n_slots} columns, "
-            f"{n_bytes / 2**30:.1f} GB that are nearly empty, beyond the limit of "
-            f"{most / 2**30:.1f} GB; {name}[{first_sequence + s}][{t}] has the most features, "
-            f"{int(events.ends[row + 1] - events.ends[row])}: give such rows fewer, or raise "
-            "min_count, which drops rare features"
+            f"treecrf: {name} would take a table of {events.n_rows} rows and {n_columns} columns, "
+            f"{n_numeric} of them of numbers, {n_bytes / 2**30:.1f} GB that are nearly empty, "
+            f"beyond the limit of {most / 2**30:.1f} GB; {name}[{first_sequence + s}][{t}] has "
+            f"the most features, {int(events.ends[row + 1] - events.ends[row])}: {remedy}"
         )
 
 
@@ -286,7 +324,7 @@ def fit_columns(
     events = scan(X, seen, "X")
     _refuse_empty_sequences(events.offsets)
     n_seen = next_id()
-    found = _tally_indicators(seen, events, n_seen, missing)
+    found = _tally_indicators(seen, events, n_seen, missing, min_count)
     kept = np.argsort(-found.counts, kind="stable")
     kept = kept[: np.count_nonzero(found.counts >= min_count)]
     new_id = np.full(n_seen, ABSENT, dtype=np.int64)
@@ -302,9 +340,8 @@ def fit_columns(
         imputed = _stand_ins(columns, seen, events, found)
         columns = replace(columns, imputed=imputed, imputed_bins=medians)
     events.rename(_ids_of_columns(columns, seen, found, new_id))
-    offsets, feature_ids, numeric_bins = columns._place(events, 0, "X")
-    n_shared_slots = feature_ids.shape[1] - len(columns.slot_keys)
-    return replace(columns, n_shared_slots=n_shared_slots), offsets, feature_ids, numeric_bins
+    encoded, n_shared_slots = columns._place(events, 0, "X")
+    return replace(columns, n_shared_slots=n_shared_slots), *encoded
 
 
 @dataclass(frozen=True)
@@ -326,7 +363,9 @@ def _refuse_empty_sequences(offsets: npt.NDArray[np.int64]) -> None:
         )
 
 
-def _tally_indicators(seen: Ids, events: Events, n_seen: int, missing: str) -> _Indicators:
+def _tally_indicators(
+    seen: Ids, events: Events, n_seen: int, missing: str, min_count: int
+) -> _Indicators:
     """Find the numeric columns, and count the rows of all else that was seen, by its name."""
     # a key is numeric as soon as one of its values is not 1; ids rise by first appearance
     numeric = np.unique(~events.ids[events.ids < 0])
@@ -337,7 +376,11 @@ def _tally_indicators(seen: Ids, events: Events, n_seen: int, missing: str) -> _
     if missing == INDICATOR:  # the lowest bin of a numeric column is that of missing numbers
         home[missing_values(seen, numeric)] = -1
     counts, displaced = tally(events, first_seen, home, len(seen.strings))
-    if len(displaced):  # two values of one key in a row, by way of nested dicts
+    if missing == ABSENT_METHOD:
+        kept = np.where(counts >= min_count, counts, 0)
+        displaced = np.union1d(displaced, rarely_held(kept, home, events.n_rows))
+    # Two values of one key in a row, by way of nested dicts, or keys that hardly any row has.
+    if len(displaced):
         home[displaced] = SHARED
         counts, _ = tally(events, first_seen, home, len(seen.strings))
     return _Indicators(numeric, first_seen, home, counts)
