@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.wide_rows import take_rows
 
 ABSENT = -1
 MISSING = -2
@@ -26,10 +27,13 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class Sequences:
-    """The rows (positions) of all sequences; sequence s is rows offsets[s]:offsets[s+1]."""
+    """The rows (positions) of all sequences; sequence s is rows offsets[s]:offsets[s+1].
+
+    Rows of `feature_ids` behind those of the sequences are where wide rows go on; see `wide_rows`.
+    """
 
     offsets: npt.NDArray[np.int64]  # shape: (n_sequences + 1,)
-    feature_ids: npt.NDArray[np.int32]  # shape: (n_rows, n_columns), or ABSENT or MISSING
+    feature_ids: npt.NDArray[np.int32]  # shape: (n_rows + n_more, n_slots), or ABSENT or MISSING
     numeric: npt.NDArray[np.uint8]  # shape: (n_rows, n_numeric), quantile bins, 0 is missing
     labels: npt.NDArray[np.int32]  # shape: (n_rows,), -1 where not annotated
     weights: npt.NDArray[np.float32]  # shape: (n_rows,)
@@ -100,13 +104,13 @@ class Sequences:
         return np.frombuffer(found.digest(), np.uint8)
 
     def part(self, first: int, last: int) -> Sequences:
-        """The sequences from first to last - 1, as views of these."""
+        """The sequences from first to last - 1, as views of these where no row is wide."""
         if (first, last) == (0, self.n_sequences):
             return self
         rows = self.rows_of((first, last))
         return Sequences(
             offsets=self.offsets[first : last + 1] - self.offsets[first],
-            feature_ids=self.feature_ids[rows],
+            feature_ids=take_rows(self.feature_ids, rows, self.n_rows),
             numeric=self.numeric[rows],
             labels=self.labels[rows],
             weights=self.weights[rows],
@@ -119,7 +123,7 @@ class Sequences:
         rows = np.repeat(self.offsets[sequences] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Sequences(
             offsets=offsets,
-            feature_ids=self.feature_ids[rows],
+            feature_ids=take_rows(self.feature_ids, rows, self.n_rows),
             numeric=self.numeric[rows],
             labels=self.labels[rows],
             weights=self.weights[rows],

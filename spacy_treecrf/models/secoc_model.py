@@ -183,7 +183,6 @@ class SECOCModel(SequenceModel):
             reader.fail("columns", f"missing={settings.missing!r}", "another")
         masks = read_masks(reader.nested("masks"), n_labels)
         n_numeric, n_classes = sizes(settings, columns, n_bits)
-        linear = read_sparse(reader.nested("linear"), n_features, n_numeric, n_classes)
         order = context_order(settings)
         forest = Forest.from_state(reader.nested("forest"), n_classes, n_features, n_numeric, order)
         if np.any(forest.threshold[forest.kind == CONTEXT] > 2):
@@ -191,6 +190,9 @@ class SECOCModel(SequenceModel):
         n_rounds = int(forest.tree_round[-1]) + 1 if forest.n_trees else 0
         most = n_bits if settings.training == "columns" else 2**31 - 1
         rounds = reader.integer("rounds", n_rounds, most)
+        n_learned = 2 * rounds if settings.training == "columns" else n_classes
+        stored = reader.nested("linear")
+        linear = read_sparse(stored, n_features, n_numeric, n_classes, n_learned)
         low, high = -MAX_WEIGHT, MAX_WEIGHT
         bit_edges = reader.array("bit_edges", np.float32, (n_bits, 3, 2), low=low, high=high)
         chain = LabelChain(

@@ -14,9 +14,10 @@ from spacy_treecrf.storage.state_reader import StateReader
 
 MASK_NAMES = ("start", "trans", "end")
 MAX_WEIGHT = 1e6
-# Weights are stored sparsely and used densely. They may take this, or so much for each stored one.
-MAX_DENSE_BYTES = 2**30
-BYTES_OF_A_WEIGHT = 2**14
+# Weights are stored sparsely and used densely. They may take this, or so much for each stored one:
+# linear rounds give nearly every feature a weight for every class that they learn.
+MAX_DENSE_BYTES = 2**28
+BYTES_OF_A_WEIGHT = 2**8
 
 
 def new_masks(constraints: str, labels: list[str], order: int, data: Sequences) -> Masks:
@@ -81,8 +82,13 @@ def sparse_state(weights: LinearWeights) -> dict[str, Any]:
 
 
 def read_sparse(
-    reader: StateReader, n_features: int, n_numeric: int, n_labels: int
+    reader: StateReader,
+    n_features: int,
+    n_numeric: int,
+    n_labels: int,
+    n_learned: int | None = None,
 ) -> LinearWeights:
+    """Weights of all labels; if `n_learned` is given, only the first labels may have some."""
     where = reader.array("where", np.int64, (None,), low=0, high=max(0, n_features * n_labels - 1))
     low, high = -MAX_WEIGHT, MAX_WEIGHT
     value = reader.array("value", np.float32, (len(where),), low=low, high=high)
@@ -91,10 +97,13 @@ def read_sparse(
         reader.fail("where", "rising positions", "others")
     if not len(where):
         return LinearWeights(LinearWeights.nothing(n_features, 0, n_labels).categorical, numeric)
+    n_learned = n_labels if n_learned is None else n_learned
+    if np.any(where % n_labels >= n_learned):
+        reader.fail("where", f"weights of the {n_learned} classes that are learned", "others")
     most = max(MAX_DENSE_BYTES, BYTES_OF_A_WEIGHT * len(where))
-    if 4 * n_features * n_labels > most:
-        expected = f"weights that take {most / 2**30:.1f} GB at most"
-        reader.fail("where", expected, f"{n_features} features with {n_labels} classes")
+    if 4 * n_features * n_learned > most:
+        expected = f"weights that take {most / 2**20:.0f} MB at most"
+        reader.fail("where", expected, f"{n_features} features with {n_learned} classes")
     categorical = np.zeros(n_features * n_labels, np.float32)
     categorical[where] = value
     return LinearWeights(categorical.reshape(n_features, n_labels), numeric)

@@ -21,31 +21,62 @@ crf.predict(X), crf.predict_marginals(X)
 """
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        pytest.param("f'f{i}': True", id="flag"),
-        pytest.param("f'k{i}': 'v'", id="text"),
-        pytest.param("f'n{i}': 0.5 + i", id="number", marks=pytest.mark.slow),
-    ],
-)
-def test_row_with_a_million_features_is_refused_by_name_before_it_widens_others(entry: str) -> None:
-    n = 1_000_000 if "True" in entry else 400_000
-    rows = 1_000 if "0.5" not in entry else 6_000
-    printed = run_limited(
-        TRAINED
-        + f"""
+WIDE = """
 X, y = [[{{"w": "a"}}] for _ in range({rows})], [["A"] if i % 2 else ["B"] for i in range({rows})]
 X[3] = [{{{entry} for i in range({n})}}]
-limit_memory(2500)
+limit_memory({megabytes})
 try:
-    BoostedCRF(**settings).fit(X, y)
+    crf = BoostedCRF(**settings, {more}).fit(X, y)
+    print(len(crf.model_.columns.feature_names), len(crf.predict(X)))
 except ValueError as error:
     print(error)
 """
-    )
-    assert printed.startswith("treecrf: X would take a table of")
+
+
+@pytest.mark.parametrize(
+    ("entry", "n"),
+    [
+        pytest.param("f'f{i}': True", 1_000_000, id="flag", marks=pytest.mark.slow),
+        pytest.param("f'f{i}': True", 200_000, id="flag"),
+        pytest.param("f'k{i}': 'v'", 200_000, id="text"),
+    ],
+)
+def test_row_with_a_million_features_trains_and_widens_no_other(entry: str, n: int) -> None:
+    """A table as wide as the row would take 8.4 GB; flags and keys of texts cost what is held."""
+    code = WIDE.format(entry=entry, n=n, rows=1_001, megabytes=200 + n // 500, more="")
+    assert run_limited(TRAINED + code) == f"{n + 1} 1001\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "n", "more"),
+    [
+        pytest.param("f'n{i}': 0.5 + i", 200_000, "", id="number"),
+        pytest.param("f'f{i}': True", 200_000, "missing='surrogate'", id="missing values"),
+    ],
+)
+def test_row_that_would_widen_all_others_is_refused_by_name(entry: str, n: int, more: str) -> None:
+    """Numbers are columns of all rows, and trees that decide about missing values need a table."""
+    code = WIDE.format(entry=entry, n=n, rows=8_000, megabytes=1000, more=more)
+    printed = run_limited(TRAINED + code)
+    assert printed.startswith("treecrf: X would take a table of 8000 rows and 200")
     assert f"X[3][0] has the most features, {n}" in printed
+
+
+def test_wide_row_among_many_trains_in_what_rows_hold() -> None:
+    """A table as wide as the widest row would take 2 GB, and a transposed copy as much."""
+    printed = run_limited(
+        TRAINED
+        + """
+n = 100_000
+X = [[{f"f{(7 * i + j * j) % 5000}": True for j in range(20)}] for i in range(n)]
+y = [["A"] if i % 2 else ["B"] for i in range(n)]
+X[3] = [{f"f{j}": True for j in range(5000)}]
+limit_memory(300)
+crf = BoostedCRF(**settings).fit(X, y)
+print(len(crf.predict(X)), crf.model_.columns.n_shared_slots)
+"""
+    )
+    assert printed == "100000 5000\n"
 
 
 def test_wide_row_that_training_did_not_see_widens_no_other_in_prediction() -> None:
@@ -90,9 +121,17 @@ state |= {{"code": np.array(words, np.uint8), "bit_edges": edges, "linear": line
 state |= {{"rounds": n_bits, "settings": state["settings"] | {{"bits": n_bits}}}}
 path = {str(tmp_path / "secoc")!r}
 container.save(path, state)
-limit_memory(500)
+limit_memory(400)
 print(len(SECOCCRF.load(path).predict([X[0] * 10])[0]))
-linear |= {{"where": np.zeros(1, np.int64), "value": np.ones(1, np.float32)}}
+for every in (10**9, 4096):
+    where = np.arange(0, (n + 50) * 2 * n_bits, every, dtype=np.int64)
+    linear |= {{"where": where, "value": np.ones(len(where), np.float32)}}
+    container.save(path, state)
+    try:
+        SECOCCRF.load(path)
+    except ValueError as error:
+        print(error)
+state["rounds"] = 2000
 container.save(path, state)
 try:
     SECOCCRF.load(path)
@@ -100,9 +139,11 @@ except ValueError as error:
     print(error)
 """
     )
-    n, error = printed.splitlines()
+    n, *sparse, unlearned = printed.splitlines()
     assert n == "10"
-    assert error.startswith("treecrf: model field 'linear.where'")
+    for error in sparse:
+        assert error.startswith("treecrf: model field 'linear.where': expected weights that take")
+    assert "expected weights of the 4000 classes that are learned" in unlearned
 
 
 def test_slot_keys_without_features_are_refused(tmp_path: Path) -> None:

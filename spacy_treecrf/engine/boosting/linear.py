@@ -21,6 +21,7 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import collect
 from spacy_treecrf.engine.trees.histogram import N_BINS
 from spacy_treecrf.engine.trees.tree_input import Entries
+from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 
 @dataclass(frozen=True)
@@ -74,20 +75,25 @@ def _add_linear_scores(
     numeric: npt.NDArray[np.uint8],
     weights: npt.NDArray[np.float32],
     bin_scores: npt.NDArray[np.float32],
+    first: int,
     out: npt.NDArray[np.float32],
 ) -> None:
-    """Add to out (n_rows, n_labels) the weights of each row's features and bins."""
+    """Add to out (n, n_labels) the weights of features and bins of n rows from the first on."""
     n_features, n_labels = weights.shape
-    for row in range(feature_ids.shape[0]):
-        for slot in range(feature_ids.shape[1]):
-            feature = feature_ids[row, slot]
-            if 0 <= feature < n_features:
-                for k in range(n_labels):
-                    out[row, k] += weights[feature, k]
+    for i in range(len(out)):
+        row = first + i
+        at = np.int64(row)
+        while at != NOWHERE:
+            for slot in range(feature_ids.shape[1]):
+                feature = feature_ids[at, slot]
+                if 0 <= feature < n_features:
+                    for k in range(n_labels):
+                        out[i, k] += weights[feature, k]
+            at = next_row(feature_ids, at)
         for column in range(numeric.shape[1]):
             bin_ = numeric[row, column]
             for k in range(n_labels):
-                out[row, k] += bin_scores[column, bin_, k]
+                out[i, k] += bin_scores[column, bin_, k]
 
 
 class LinearScorer:
@@ -121,11 +127,13 @@ def _score(
     workers: Workers,
 ) -> npt.NDArray[np.float32]:
     """Scores of some rows, from weights of features and scores of bins. (n_rows, n_labels)"""
-    feature_ids, numeric = data.feature_ids[rows], data.numeric[rows]
-    out = np.zeros((len(feature_ids), categorical.shape[1]), np.float32)
+    out = np.zeros((rows.stop - rows.start, categorical.shape[1]), np.float32)
 
     def score(piece: slice) -> None:
-        _add_linear_scores(feature_ids[piece], numeric[piece], categorical, bin_scores, out[piece])
+        first = rows.start + piece.start
+        _add_linear_scores(
+            data.feature_ids, data.numeric, categorical, bin_scores, first, out[piece]
+        )
 
     workers.map(score, cut_rows(len(out), CHUNK_ROWS))
     return out
@@ -152,11 +160,14 @@ def _newton_direction(
         row = entries.rows[i]
         g = entries.sums[i, 0]
         h = entries.sums[i, 1]
-        for slot in range(feature_ids.shape[1]):
-            feature = feature_ids[row, slot]
-            if 0 <= feature < n_features:
-                sums[feature, 0] += g
-                sums[feature, 1] += h
+        at = np.int64(row)
+        while at != NOWHERE:
+            for slot in range(feature_ids.shape[1]):
+                feature = feature_ids[at, slot]
+                if 0 <= feature < n_features:
+                    sums[feature, 0] += g
+                    sums[feature, 1] += h
+            at = next_row(feature_ids, at)
         for column in range(numeric.shape[1]):
             bin_sums[column, numeric[row, column], 0] += g
             bin_sums[column, numeric[row, column], 1] += h

@@ -40,7 +40,7 @@ from spacy_treecrf.engine.encoding.missing_methods import (
     MISSING_VALUE,
     ColumnMap,
 )
-from spacy_treecrf.engine.encoding.placing import Places, place_events
+from spacy_treecrf.engine.encoding.placing import Places, count_shared, place_events
 from spacy_treecrf.engine.encoding.tallying import (
     SHARED,
     bins,
@@ -50,14 +50,16 @@ from spacy_treecrf.engine.encoding.tallying import (
     known_rows,
     missing_values,
     most_common,
+    rarely_held,
     tally,
 )
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
+from spacy_treecrf.engine.wide_rows import LARGE, is_loose, rows_behind, suitable_width
 from spacy_treecrf.storage.state_reader import StateReader, describe_value
 
 PAST_ALL_SLOTS = 2**31 - 1
-# Rows are kept as a table, as wide as the widest row. It may take this, or so many times what the
-# rows hold.
+# A table of rows has a cell for each key of texts or numbers, and trees that decide about missing
+# values have another. They may take this, or so many times what the rows hold.
 MAX_TABLE_BYTES = 2**30
 HOLLOW = 64
 FEW_CELLS = 2**12  # as many empty ones do no harm
@@ -93,7 +95,8 @@ class Columns:
         Of two features for one slot of a row, which no training row has, the last one is kept.
         Errors call X by the name.
         """
-        return self._place(self._ids.read(X, name), self.n_shared_slots, name)
+        events = self._ids.read(X, name)
+        return self._place(events, self._shared_slots(events), name)[0]
 
     def encode_blocks(
         self, X: Iterable[Iterable[Any]], name: str = "X"
@@ -105,7 +108,7 @@ class Columns:
             n_shared_slots = self.n_shared_slots
             if n_shared_slots * part.n_rows > FEW_CELLS:
                 n_shared_slots = min(n_shared_slots, int(np.diff(part.ends).max(initial=0)))
-            yield self._place(part, n_shared_slots, name, first)
+            yield self._place(part, n_shared_slots, name, first)[0]
 
     def to_state(self) -> dict[str, Any]:
         """The columns as strings, ints, lists and arrays only."""
@@ -192,37 +195,65 @@ class Columns:
         here = self.column_of[self.imputed] == column
         return [int(feature) for feature in self.imputed[here & ~own]]
 
+    def _shared_slots(self, events: Events) -> int:
+        """As many shared slots as training rows had, or fewer where that would be a large table."""
+        if events.n_rows * (len(self.slot_keys) + self.n_shared_slots) <= LARGE:
+            return self.n_shared_slots
+        return min(self.n_shared_slots, int(np.diff(events.ends).max(initial=0)))
+
+    def _narrow_width(self, events: Events) -> tuple[int, int] | None:
+        """How many shared slots rows get if a few go on in further rows, and how many of those.
+
+        None: all fit. Trees that decide about missing values have a table of rows and columns
+        anyway.
+        """
+        n_keys = len(self.slot_keys)
+        if self.missing in IN_TREES or not is_loose(events.ends, n_keys):
+            return None
+        widths = np.empty(events.n_rows, np.int64)
+        count_shared(events.ends, events.ids, self._places, widths)
+        width = suitable_width(widths, n_keys)
+        if width == widths.max():
+            return None
+        return width, rows_behind(widths, width, n_keys + width)
+
     def _place(
         self, events: Events, n_shared_slots: int, name: str, first_sequence: int = 0
-    ) -> EncodedSequences:
+    ) -> tuple[EncodedSequences, int]:
         """Offsets, feature ids and numeric bins from events whose ids are those of `_ids`.
 
-        n_shared_slots: how many rows have at least. Errors call what was read by the name, and
-        number its sequences from the first one.
+        Returns also how many shared features the widest row has, or n_shared_slots if that is more.
+        n_shared_slots: how many rows have at least, unless a few are much wider than most. Errors
+        call what was read by the name, and number its sequences from the first one.
         """
         numeric = np.empty((events.n_rows, len(self.numeric_names)), dtype=np.uint8)
         first = first_bin(self.nothing, 0)
+        widest, n_behind = n_shared_slots, 0
+        if (narrow := self._narrow_width(events)) is not None:
+            n_shared_slots, n_behind = narrow
         while True:
             n_slots = len(self.slot_keys) + n_shared_slots
             self._refuse_hollow(events, n_slots, name, first_sequence)
-            feature_ids = np.empty((events.n_rows, n_slots), dtype=np.int32)
+            feature_ids = np.empty((events.n_rows + n_behind, n_slots), dtype=np.int32)
             needed = place_events(
                 events.ends, events.ids, self._places, first, feature_ids, numeric
             )
-            if needed <= n_shared_slots:
+            if needed <= n_shared_slots or n_behind:
                 break
             n_shared_slots = needed
         self.impute_bins(numeric)
-        return events.offsets, feature_ids, numeric
+        return (events.offsets, feature_ids, numeric), max(widest, needed)
 
     def _refuse_hollow(self, events: Events, n_slots: int, name: str, first_sequence: int) -> None:
-        """Refuse rows whose table would be huge and nearly empty, before it is made.
-
-        All rows are as wide as the widest, so that one row can make many others large.
-        """
-        n_bytes = 4 * n_slots + len(self.numeric_names)
-        if self.missing in IN_TREES:  # a table of cells that are missing
-            n_bytes += len(self.column_names) + len(self.numeric_names)
+        """Refuse rows whose tables would be huge and nearly empty, before they are made."""
+        n_numeric = len(self.numeric_names)
+        n_columns = n_slots + n_numeric
+        n_bytes = 4 * n_slots + n_numeric
+        remedy = "give numbers of rare keys as texts, which cost nothing elsewhere"
+        if self.missing in IN_TREES:
+            n_columns += len(self.column_names) + n_numeric
+            n_bytes += len(self.column_names) + n_numeric
+            remedy = "give such rows fewer, or choose another way to treat missing values"
         n_bytes *= events.n_rows
         most = max(MAX_TABLE_BYTES, HOLLOW * 4 * len(events.ids))
         if n_bytes <= most:
@@ -231,11 +262,10 @@ class Columns:
         s = int(np.searchsorted(events.offsets, row, side="right")) - 1
         t = row - int(events.offsets[s])
         raise ValueError(
-            f"treecrf: {name} would take a table of {events.n_rows} rows and {n_slots} columns, "
-            f"{n_bytes / 2**30:.1f} GB that are nearly empty, beyond the limit of "
-            f"{most / 2**30:.1f} GB; {name}[{first_sequence + s}][{t}] has the most features, "
-            f"{int(events.ends[row + 1] - events.ends[row])}: give such rows fewer, or raise "
-            "min_count, which drops rare features"
+            f"treecrf: {name} would take a table of {events.n_rows} rows and {n_columns} columns, "
+            f"{n_numeric} of them of numbers, {n_bytes / 2**30:.1f} GB that are nearly empty, "
+            f"beyond the limit of {most / 2**30:.1f} GB; {name}[{first_sequence + s}][{t}] has "
+            f"the most features, {int(events.ends[row + 1] - events.ends[row])}: {remedy}"
         )
 
 
@@ -256,7 +286,7 @@ def fit_columns(
     events = scan(X, seen, "X")
     _refuse_empty_sequences(events.offsets)
     n_seen = next_id()
-    found = _tally_indicators(seen, events, n_seen, missing)
+    found = _tally_indicators(seen, events, n_seen, missing, min_count)
     kept = np.argsort(-found.counts, kind="stable")
     kept = kept[: np.count_nonzero(found.counts >= min_count)]
     new_id = np.full(n_seen, ABSENT, dtype=np.int64)
@@ -273,9 +303,8 @@ def fit_columns(
         columns = replace(columns, imputed=imputed, imputed_bins=medians)
     events.rename(_ids_of_columns(columns, seen, found, new_id))
     put_in_bins(events, columns.nothing, bin_edges)
-    offsets, feature_ids, numeric_bins = columns._place(events, 0, "X")
-    n_shared_slots = feature_ids.shape[1] - len(columns.slot_keys)
-    return replace(columns, n_shared_slots=n_shared_slots), offsets, feature_ids, numeric_bins
+    encoded, n_shared_slots = columns._place(events, 0, "X")
+    return replace(columns, n_shared_slots=n_shared_slots), *encoded
 
 
 @dataclass(frozen=True)
@@ -297,7 +326,9 @@ def _refuse_empty_sequences(offsets: npt.NDArray[np.int64]) -> None:
         )
 
 
-def _tally_indicators(seen: Ids, events: Events, n_seen: int, missing: str) -> _Indicators:
+def _tally_indicators(
+    seen: Ids, events: Events, n_seen: int, missing: str, min_count: int
+) -> _Indicators:
     """Find the numeric columns, and count the rows of all else that was seen, by its name."""
     # a key is numeric as soon as one of its values is not 1; ids rise by first appearance
     numeric = np.unique(~events.ids[events.ids < 0])
@@ -308,7 +339,11 @@ def _tally_indicators(seen: Ids, events: Events, n_seen: int, missing: str) -> _
     if missing == INDICATOR:  # the lowest bin of a numeric column is that of missing numbers
         home[missing_values(seen, numeric)] = -1
     counts, displaced = tally(events, first_seen, home, len(seen.strings))
-    if len(displaced):  # two values of one key in a row, by way of nested dicts
+    if missing == ABSENT_METHOD:
+        kept = np.where(counts >= min_count, counts, 0)
+        displaced = np.union1d(displaced, rarely_held(kept, home, events.n_rows))
+    # Two values of one key in a row, by way of nested dicts, or keys that hardly any row has.
+    if len(displaced):
         home[displaced] = SHARED
         counts, _ = tally(events, first_seen, home, len(seen.strings))
     return _Indicators(numeric, first_seen, home, counts)

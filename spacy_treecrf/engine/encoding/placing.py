@@ -10,6 +10,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.encoding.entry_tables import BINS
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
+from spacy_treecrf.engine.wide_rows import GOES_ON
 
 
 class Places(NamedTuple):
@@ -37,19 +38,20 @@ def place_events(
 
     first_bin: The id of the first bin of the first numeric column.
     Of two ids for one cell the last counts, and any counts more than a missing value. Returns how
-    many shared slots the rows need: if there are fewer, rows are filled as far as they go.
+    many shared slots the rows need: if there are fewer, rows go on in those of feature_ids behind
+    theirs (see `wide_rows`), or are filled as far as they go where there are none.
     """
     n_features, n_columns = len(places.slot_of), len(places.missing_slot)
     n_keys = len(places.missing_ids)
-    n_shared_slots = feature_ids.shape[1] - n_keys
+    n_rows = len(ends) - 1
+    behind = n_rows
     shared = np.empty(_most_shared(ends, ids, places), np.int32)
     most = 0
-    for row in range(len(ends) - 1):
+    for row in range(n_rows):
         for slot in range(feature_ids.shape[1]):
             feature_ids[row, slot] = ABSENT
         for column in range(numeric.shape[1]):
             numeric[row, column] = MISSING_BIN
-        n_shared = 0
         for event in range(ends[row], ends[row + 1]):
             i = ids[event]
             if i < 0:
@@ -57,25 +59,86 @@ def place_events(
             if i < n_features:
                 if places.slot_of[i] < n_keys:
                     feature_ids[row, places.slot_of[i]] = i
-                else:
-                    shared[n_shared] = i
-                    n_shared += 1
             elif i < n_features + n_columns:
-                column = i - n_features
-                slot = places.missing_slot[column]
+                slot = places.missing_slot[i - n_features]
                 if slot >= 0 and feature_ids[row, slot] == ABSENT:
                     feature_ids[row, slot] = places.missing_ids[slot]
-                for p in range(places.stand_first[column], places.stand_first[column + 1]):
-                    shared[n_shared] = places.stand_ins[p]
-                    n_shared += 1
             elif i >= first_bin:
                 numeric[row, (i - first_bin) // BINS] = (i - first_bin) % BINS
-        n_shared = _distinct(shared, n_shared)
+        n_shared = _shared_of_row(ends, ids, places, row, shared)
         most = max(most, n_shared)
-        for p in range(min(n_shared, n_shared_slots)):
-            i = shared[p]
-            feature_ids[row, n_keys + p] = i if i < n_features else MISSING - 1 - (i - n_features)
+        behind = _fill_shared(feature_ids, row, n_keys, shared, n_shared, n_features, behind)
     return most
+
+
+@kernel
+def count_shared(
+    ends: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int32],
+    places: Places,
+    counts: npt.NDArray[np.int64],
+) -> None:
+    """Fill counts (n_rows,) with how many different ids belong to the shared slots of each row."""
+    shared = np.empty(_most_shared(ends, ids, places), np.int32)
+    for row in range(len(counts)):
+        counts[row] = _shared_of_row(ends, ids, places, row, shared)
+
+
+@step
+def _shared_of_row(
+    ends: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int32],
+    places: Places,
+    row: int,
+    shared: npt.NDArray[np.int32],
+) -> int:
+    """Write the different ids for the shared slots of a row, sorted; return how many they are."""
+    n_features, n_columns = len(places.slot_of), len(places.missing_slot)
+    n_keys = len(places.missing_ids)
+    n = 0
+    for event in range(ends[row], ends[row + 1]):
+        i = ids[event]
+        if 0 <= i < n_features:
+            if places.slot_of[i] >= n_keys:
+                shared[n] = i
+                n += 1
+        elif n_features <= i < n_features + n_columns:
+            column = i - n_features
+            for p in range(places.stand_first[column], places.stand_first[column + 1]):
+                shared[n] = places.stand_ins[p]
+                n += 1
+    return int(_distinct(shared, n))
+
+
+@step
+def _fill_shared(
+    feature_ids: npt.NDArray[np.int32],
+    row: int,
+    n_keys: int,
+    shared: npt.NDArray[np.int32],
+    n_shared: int,
+    n_features: int,
+    behind: int,
+) -> int:
+    """Write n_shared ids into the shared slots of a row, and into rows behind if it is too narrow.
+
+    behind: The first row behind those of the sequences that is free. Returns the next one.
+    """
+    n_slots = feature_ids.shape[1]
+    at, slot = row, n_keys
+    for p in range(n_shared):
+        if slot == n_slots - 1 and p < n_shared - 1 and behind < len(feature_ids):
+            feature_ids[at, slot] = GOES_ON - behind
+            at, slot = behind, 0
+            behind += 1
+            for cell in range(n_slots):
+                feature_ids[at, cell] = ABSENT
+        if slot == n_slots:
+            break
+        i = shared[p]
+        feature_ids[at, slot] = i if i < n_features else MISSING - 1 - (i - n_features)
+        slot += 1
+    return behind
 
 
 @step

@@ -21,6 +21,7 @@ from spacy_treecrf.engine.encoding.feature_dicts import (
 )
 from spacy_treecrf.engine.encoding.missing_methods import MISSING_VALUE
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
+from spacy_treecrf.engine.wide_rows import LARGE
 
 MAX_EMPTY_CELLS = 64  # for each that holds an id
 SHARED = 2**31 - 1  # home of a feature that is in no key's slot
@@ -138,6 +139,22 @@ def tally(
         displaced.append(np.unique(in_own[holder[cells] != in_own]))
         counts += np.bincount(holder[holder != ABSENT], minlength=n_seen)
     return counts, np.unique(np.concatenate(displaced))
+
+
+def rarely_held(
+    counts: npt.NDArray[np.int64], home: npt.NDArray[np.int64], n_rows: int
+) -> npt.NDArray[np.int64]:
+    """Ids of the keys that hardly any row has, if a slot for each key would be mostly empty.
+
+    counts: (n_seen,), rows that hold the id. home: (n_seen,), see `homes`.
+    """
+    own = (home >= 0) & (home != SHARED) & (counts > 0)
+    held = np.bincount(home[own], counts[own])  # rows with each key
+    n_cells = n_rows * np.count_nonzero(held)
+    if n_cells <= max(LARGE, MAX_EMPTY_CELLS * held.sum()):
+        return np.empty(0, np.int64)
+    rare = np.flatnonzero(MAX_EMPTY_CELLS * held < n_rows)
+    return np.flatnonzero((home != SHARED) & np.isin(home, rare))
 
 
 def describe(

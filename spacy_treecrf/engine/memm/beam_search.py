@@ -29,6 +29,7 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
+from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 LEAST_PROBABILITY = 1e-9  # of a label that a search presents
 
@@ -152,9 +153,12 @@ def _log_probabilities(
 @kernel
 def _see_features(row: int, feature_ids: Labels, last_row_with: Ints) -> None:
     """Note which features the row has."""
-    for slot in range(feature_ids.shape[1]):
-        if 0 <= feature_ids[row, slot] < len(last_row_with):
-            last_row_with[feature_ids[row, slot]] = row
+    at = np.int64(row)
+    while at != NOWHERE:
+        for slot in range(feature_ids.shape[1]):
+            if 0 <= feature_ids[at, slot] < len(last_row_with):
+                last_row_with[feature_ids[at, slot]] = row
+        at = next_row(feature_ids, at)
 
 
 @kernel

@@ -18,6 +18,7 @@ from spacy_treecrf.engine.sequences import ABSENT, UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.trees.contexts import count_lags
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT
+from spacy_treecrf.engine.wide_rows import take_rows
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,15 @@ class LabelHistory:
         ).astype(np.int32)
 
     def _feature_ids(self, data: Sequences) -> npt.NDArray[np.int32]:
-        """The features of the annotated previous labels. shape: (n_rows, order)"""
-        feature_ids = np.full((data.n_rows, self.order), ABSENT, np.int32)
+        """The features of the annotated previous labels. shape: (n_rows + n_more, order)"""
+        feature_ids = np.full((len(data.feature_ids), self.order), ABSENT, np.int32)
         lags = count_lags(data.offsets, self.order)
         for lag in range(self.order):
             before = np.full(data.n_rows, UNKNOWN_LABEL, np.int32)
             before[lag + 1 :] = data.labels[: max(0, data.n_rows - lag - 1)]
             before[lags <= lag] = self.n_labels
             known = before != UNKNOWN_LABEL
-            feature_ids[known, lag] = lag * (self.n_labels + 1) + before[known]
+            feature_ids[: data.n_rows][known, lag] = lag * (self.n_labels + 1) + before[known]
         return feature_ids
 
     def as_contexts(self, forest: Forest) -> Forest:
@@ -114,7 +115,7 @@ def turned_round(data: Sequences) -> Sequences:
     rows = reversal(data.offsets)
     return Sequences(
         data.offsets,
-        data.feature_ids[rows],
+        take_rows(data.feature_ids, rows, data.n_rows),
         data.numeric[rows],
         data.labels[rows],
         data.weights[rows],

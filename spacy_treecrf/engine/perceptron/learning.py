@@ -17,6 +17,7 @@ from spacy_treecrf.engine.chain.decoding import viterbi_bigram
 from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 Doubles = npt.NDArray[np.float64]
 
@@ -81,11 +82,14 @@ def _score(
         row = first + t
         for k in range(n_labels):
             total[k] = 0.0
-        for slot in range(rows.feature_ids.shape[1]):
-            feature = rows.feature_ids[row, slot]
-            if 0 <= feature < n_features:
-                for k in range(n_labels):
-                    total[k] += weights.categorical[feature, k]
+        at = np.int64(row)
+        while at != NOWHERE:
+            for slot in range(rows.feature_ids.shape[1]):
+                feature = rows.feature_ids[at, slot]
+                if 0 <= feature < n_features:
+                    for k in range(n_labels):
+                        total[k] += weights.categorical[feature, k]
+            at = next_row(rows.feature_ids, at)
         for column in range(rows.numeric.shape[1]):
             value = rows.bin_values[column, rows.numeric[row, column]]
             for k in range(n_labels):
@@ -163,11 +167,14 @@ def _step(
         y, z = right[t], wrong[t]
         row = first + t
         if y != z:
-            for slot in range(rows.feature_ids.shape[1]):
-                feature = rows.feature_ids[row, slot]
-                if 0 <= feature < n_features:
-                    weights.categorical[feature, y] += size
-                    weights.categorical[feature, z] -= size
+            at = np.int64(row)
+            while at != NOWHERE:
+                for slot in range(rows.feature_ids.shape[1]):
+                    feature = rows.feature_ids[at, slot]
+                    if 0 <= feature < n_features:
+                        weights.categorical[feature, y] += size
+                        weights.categorical[feature, z] -= size
+                at = next_row(rows.feature_ids, at)
             for column in range(rows.numeric.shape[1]):
                 value = size * rows.bin_values[column, rows.numeric[row, column]]
                 weights.numeric[column, y] += value

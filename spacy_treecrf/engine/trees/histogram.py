@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.intrinsics import prefetch
 from spacy_treecrf.engine.kernel import step
+from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 # Sums stay below 2**52; finer steps than 2**-32 add nothing.
 SUM_BITS = 52
@@ -61,15 +62,18 @@ def add_categorical(
         prefetch(feature_ids, ahead, n_slots - 1)
         at = sums_at[i]
         g, h, n, zero = row_sums[at, 0], row_sums[at, 1], row_sums[at, 2], row_sums[at, 3]
-        for slot in range(n_slots):
-            feature = feature_ids[row, slot]
-            if 0 <= feature < n_features:
-                touched[n_touched] = feature
-                n_touched += sums[feature, 2] == 0.0
-                sums[feature, 0] += g
-                sums[feature, 1] += h
-                sums[feature, 2] += n
-                sums[feature, 3] += zero
+        at_row = np.int64(row)
+        while at_row != NOWHERE:
+            for slot in range(n_slots):
+                feature = feature_ids[at_row, slot]
+                if 0 <= feature < n_features:
+                    touched[n_touched] = feature
+                    n_touched += sums[feature, 2] == 0.0
+                    sums[feature, 0] += g
+                    sums[feature, 1] += h
+                    sums[feature, 2] += n
+                    sums[feature, 3] += zero
+            at_row = next_row(feature_ids, at_row)
     return n_touched
 
 

@@ -16,6 +16,7 @@ from spacy_treecrf.engine.trees.growing_tree import Family
 from spacy_treecrf.engine.trees.histogram import add_row_contexts
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, NodeTest
 from spacy_treecrf.engine.trees.tree_input import Entries, TreeInput
+from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 
 class NodeRows(NamedTuple):
@@ -62,6 +63,22 @@ def _longer(node_rows: NodeRows, room: int) -> NodeRows:
 
 
 @step
+def _look_further(
+    feature_ids: npt.NDArray[np.int32],
+    feature: np.int32,
+    rows: npt.NDArray[np.int32],
+    holds: npt.NDArray[np.bool_],
+) -> None:
+    """Note which of the rows hold the feature in the rows where they go on."""
+    for i in range(len(rows)):
+        at = next_row(feature_ids, np.int64(rows[i]))
+        while at != NOWHERE:
+            for slot in range(feature_ids.shape[1]):
+                holds[i] |= feature_ids[at, slot] == feature
+            at = next_row(feature_ids, at)
+
+
+@step
 def partition_rows(
     data: TreeInput,
     test: NodeTest,
@@ -77,6 +94,8 @@ def partition_rows(
             column = data.columns[slot]
             for i in range(len(rows)):
                 holds[i] |= column[np.uint32(rows[i])] == feature
+        if len(data.feature_ids) > len(data.lags) and end == data.columns.shape[0]:
+            _look_further(data.feature_ids, feature, rows, holds)
     else:
         for i in range(len(rows)):
             holds[i] = data.numeric[rows[i], test.feature] > test.threshold

@@ -19,6 +19,7 @@ from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.trees.contexts import Contexts
 from spacy_treecrf.engine.trees.forest import Forest, TreeNodes
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
+from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 # Trees that fit: one bit for each leaf, and values whose grid steps fit into 32 bits.
 MAX_MASK_LEAVES = 64
@@ -184,21 +185,24 @@ def apply_features(
     """Clear from each tree's mask the leaves that the row's features rule out."""
     n_features = len(postings.dense_of)
     waiting = -1  # dense features are applied two at a time, which halves the passes over masks
-    for slot in range(feature_ids.shape[1]):
-        feature = feature_ids[row, slot]
-        if 0 <= feature < n_features:
-            dense = postings.dense_of[feature]
-            if dense >= 0 and waiting >= 0:
-                for tree in range(len(masks)):
-                    masks[tree] &= postings.dense[dense, tree] & postings.dense[waiting, tree]
-                waiting = -1
-            elif dense >= 0:
-                waiting = dense
-            else:
-                for p in range(
-                    postings.feature_first[feature], postings.feature_first[feature + 1]
-                ):
-                    masks[postings.feature_tree[p]] &= postings.feature_mask[p]
+    at = np.int64(row)
+    while at != NOWHERE:
+        for slot in range(feature_ids.shape[1]):
+            feature = feature_ids[at, slot]
+            if 0 <= feature < n_features:
+                dense = postings.dense_of[feature]
+                if dense >= 0 and waiting >= 0:
+                    for tree in range(len(masks)):
+                        masks[tree] &= postings.dense[dense, tree] & postings.dense[waiting, tree]
+                    waiting = -1
+                elif dense >= 0:
+                    waiting = dense
+                else:
+                    for p in range(
+                        postings.feature_first[feature], postings.feature_first[feature + 1]
+                    ):
+                        masks[postings.feature_tree[p]] &= postings.feature_mask[p]
+        at = next_row(feature_ids, at)
     if waiting >= 0:
         for tree in range(len(masks)):
             masks[tree] &= postings.dense[waiting, tree]
@@ -313,9 +317,12 @@ def note_features(
     feature_ids: npt.NDArray[np.int32], row: int, last_row_with: npt.NDArray[np.int64]
 ) -> None:
     """Make this row the last one that has its features. last_row_with: (n_features,)"""
-    for slot in range(feature_ids.shape[1]):
-        if 0 <= feature_ids[row, slot] < len(last_row_with):
-            last_row_with[feature_ids[row, slot]] = row
+    at = np.int64(row)
+    while at != NOWHERE:
+        for slot in range(feature_ids.shape[1]):
+            if 0 <= feature_ids[at, slot] < len(last_row_with):
+                last_row_with[feature_ids[at, slot]] = row
+        at = next_row(feature_ids, at)
 
 
 @step

@@ -14,7 +14,7 @@ import numpy.typing as npt
 class TreeInput(NamedTuple):
     """The columns trees are grown on; the same for every tree of a training."""
 
-    feature_ids: npt.NDArray[np.int32]  # shape: (n_rows, n_slots)
+    feature_ids: npt.NDArray[np.int32]  # shape: (n_rows + n_more, n_slots)
     columns: npt.NDArray[np.int32]  # the same, transposed: to test one slot of many rows
     numeric: npt.NDArray[np.uint8]  # shape: (n_rows, n_numeric)
     n_features: int  # ids below this are frequent enough to be tested
