@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from weakref import ref
 
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_treecrf.models.model import SequenceModel
@@ -19,6 +21,16 @@ Item = tuple[Identity, Example]
 
 def n_tokens(items: Sequence[Item]) -> int:
     return sum(len(example.predicted) for _, example in items)
+
+
+@dataclass
+class Kept:
+    """An example in its parts. own: the reference, until it is learned; then None."""
+
+    identity: Identity
+    predicted: Doc
+    reference: ref[Doc]
+    own: Doc | None
 
 
 @dataclass
@@ -35,7 +47,7 @@ class Gathering:
 
     start: SequenceModel | None
     model: SequenceModel | None
-    by_number: dict[int, Item] = field(default_factory=dict)
+    by_number: dict[int, Kept] = field(default_factory=dict)
     complete: bool = False
     owes: bool = False
     passed: int = 0
@@ -43,8 +55,23 @@ class Gathering:
 
     @property
     def items(self) -> list[Item]:
-        """All examples in one order, whatever order they came in."""
-        return sorted(self.by_number.values(), key=lambda item: item[0])
+        """All examples that are left, in one order, whatever order they came in."""
+        found = []
+        for kept in sorted(self.by_number.values(), key=lambda kept: kept.identity):
+            reference = kept.reference()
+            if reference is not None:
+                found.append((kept.identity, Example(kept.predicted, reference)))
+        return found
+
+    @property
+    def lost_some(self) -> bool:
+        """Whether examples that were learned are gone, because nobody else kept them."""
+        return any(kept.reference() is None for kept in self.by_number.values())
+
+    def loosen(self) -> None:
+        """Keep no doc alive that others drop: these examples are learned."""
+        for kept in self.by_number.values():
+            kept.own = None
 
     def knows(self, items: Sequence[Item]) -> bool:
         """Whether any of these examples came before."""
@@ -59,13 +86,16 @@ class Gathering:
         for identity, example in items:
             before = self.by_number.get(identity[0])
             self.complete |= before is not None
-            self.owes |= before is None or before[0] != identity
-            self.by_number[identity[0]] = identity, example
+            self.owes |= before is None or before.identity != identity
+            reference = example.reference
+            self.by_number[identity[0]] = Kept(
+                identity, example.predicted, ref(reference), reference
+            )
         self.passed += n_tokens(items)
 
     def rounds_due(self, rounds: int) -> int:
         """How many rounds to train now, if all tokens once are worth so many rounds."""
-        size = n_tokens(list(self.by_number.values()))
+        size = sum(len(kept.predicted) for kept in self.by_number.values())
         due = max(0, self.passed * rounds // max(1, size) - self.granted)
         self.granted += due
         return due

@@ -37,9 +37,7 @@ from spacy_treecrf.pipeline.tasks.task import Task, token_values
 BIG_BATCH = 0.5
 GATHERS = (
     "treecrf: batches are parts of the corpus: they are gathered, and each epoch is worth "
-    "rounds_per_step rounds on all of it. Every step is an epoch, and is scored, with "
-    '[training.batcher] @batchers = "spacy_treecrf.WholeCorpus.v1" and [training] eval_frequency '
-    "= 1, as in the configs of `spacy-treecrf init`"
+    "rounds_per_step rounds on all of it; `spacy-treecrf init` writes configs without the detour"
 )
 
 
@@ -145,6 +143,7 @@ class Learner:
         if not self._fitted or n_tokens(batch) < self._big_batch:
             self._gathering.add(batch)
             self._gathering.owes, self._gathering.passed = False, 0
+            self._gathering.loosen()
 
     def _is_part(self, batch: Sequence[Item]) -> bool:
         """Whether a batch is a part of an epoch that has begun: small, with examples before it."""
@@ -187,12 +186,13 @@ class Learner:
         """
         gathering.owes = False
         self.shim.owed = None
-        if restart:
+        if restart and not gathering.lost_some:
             self.shim.learned = gathering.start
         trainer = self._prepare(gathering.items)
         if trainer is not None:
             self._train(trainer, rounds, most=self._most_rounds(gathering))
         gathering.model = self.shim.learned
+        gathering.loosen()
 
     def _most_rounds(self, gathering: Gathering) -> int:
         """How many rounds gathered examples get in all: spaCy's loop would go on for very long."""
