@@ -13,7 +13,6 @@ from spacy_treecrf.evaluation.tagger import Chunk, Tagger
 from spacy_treecrf.models.crf import CRF
 
 THRESHOLDS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
-HOPELESS = 1.0  # percent below the whole model: larger thresholds only cost more
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,10 @@ def main_figure(tagger: Tagger, chunks: Iterable[Chunk]) -> tuple[str, float]:
 
 
 def try_thresholds(crf: CRF, figure_of: Callable[[CRF], float]) -> Iterator[Trial]:
-    """The model as it is, and then without more and more weights.
+    """The model as it is, and then without more and more weights, to the first that is worse.
 
-    figure_of: How good a model is on the dev data, in percent.
+    A larger threshold that is as good again would owe it to chance. figure_of: How good a model is
+    on the dev data, in percent.
     """
     whole: float | None = None
     for threshold in (None, *THRESHOLDS):
@@ -48,7 +48,7 @@ def try_thresholds(crf: CRF, figure_of: Callable[[CRF], float]) -> Iterator[Tria
         trial = Trial(threshold, n_weights, figure_of(smaller), smaller)
         yield trial
         whole = trial.figure if whole is None else whole
-        if trial.figure < whole - HOPELESS:
+        if trial.figure < whole:
             return
 
 

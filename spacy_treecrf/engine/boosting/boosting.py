@@ -130,6 +130,9 @@ class Booster:
         # They take much memory, and are not those of these scores if this is interrupted.
         self._residuals_now = None
         self._residuals_now = self._take(update, before)
+        if self.potentials.rounds >= self.settings.linear_rounds:
+            for cached in filter(None, (self.train, self.held_out)):
+                cached.forget_linear()
 
     def round_log_likelihood(self) -> float:
         return self.log_likelihood

@@ -75,10 +75,13 @@ class CachedScores:
         if update.linear:
             self._move_linear(_LinearPart(update.linear))
         else:
-            # Rounds of trees need only the sum; weights that move again are scored again.
-            self._linear.scores = self._previous.scores = None
+            self.forget_linear()
             self._all_linear = False
         self._add_to(self.scores, update.scored)
+
+    def forget_linear(self) -> None:
+        """Free the linear parts, where rounds of trees follow; who asks has them scored again."""
+        self._linear.scores = self._previous.scores = None
 
     def revert(self, update: Update) -> None:
         """Take back the last update; values lie on a grid, so that nothing of it remains."""
