@@ -29,7 +29,7 @@ _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a function that only becomes part of others: not optimised with them, and not runnable."""
+    """The code of a function that only becomes part of others: simplified, but not runnable."""
 
     @property
     def codegen(self) -> Any:
