@@ -2,7 +2,7 @@
 
 Left to itself, numba optimises every function that a kernel calls, turns it into machine code, and
 then does so again for whatever calls it, up to the kernel. Nobody calls such parts from Python, so
-they are only translated; they are linked into the kernel, and optimised there.
+they are only simplified one by one, linked into the kernel, and optimised there.
 
 And wherever a function takes an array out of a named tuple, numba counts references to all arrays
 of the tuple. A function that makes no arrays need not: whoever called it holds them.
@@ -29,7 +29,7 @@ _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a function that only becomes part of others: neither optimised nor runnable."""
+    """The code of a function that only becomes part of others: simplified, but not runnable."""
 
     @property
     def codegen(self) -> Any:
@@ -39,9 +39,6 @@ class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         """0, as numba has it for a function without a wrapper for Python."""
         self._ensure_finalized()
         return 0
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
         """The kernel is optimised, with this part in it."""
