@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache, NullCache
@@ -79,6 +82,13 @@ def _place(locator: Any) -> type:
         def ensure_cache_path(self) -> None:
             """Numba writes a file here, to see whether it can."""
 
+        def get_source_stamp(self) -> Any:
+            """What a kernel's code depends on: also the modules of the steps that are part of it.
+
+            numba looks at the module of the function alone, and would take old code for new.
+            """
+            return super().get_source_stamp(), package_stamp()
+
     class Implementation(CompileResultCacheImpl):  # type: ignore[misc]
         _locator_classes = (Locator,)
 
@@ -86,6 +96,19 @@ def _place(locator: Any) -> type:
         _impl_class = Implementation
 
     return Place
+
+
+def _size_and_time(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+@lru_cache
+def package_stamp() -> str:
+    """A text that changes when a module of the package does."""
+    modules = sorted(Path(__file__).parents[1].rglob("*.py"))
+    stats = [(module.name, *_size_and_time(module)) for module in modules]
+    return hashlib.blake2b(repr(stats).encode(), digest_size=16).hexdigest()
 
 
 _PLACES = [_place(locator) for locator in CacheImpl._locator_classes]

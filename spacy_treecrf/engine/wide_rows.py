@@ -10,27 +10,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.kernel import step
-
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
 # A last cell of GOES_ON - i: the row goes on in row i. It is far below the marks of missing values.
 GOES_ON = -(2**30)
-NOWHERE = -1
 ROW_CELLS = 8  # the least for shared features, so that rows which go on do so in large steps
 LARGE = 2**24  # cells: smaller tables stay as wide as their widest row
 LOOSE = 4  # cells for each that the best width takes
-
-
-@step
-def next_row(feature_ids: Ids, row: int) -> int:
-    """Return the row where a row goes on, or NOWHERE."""
-    n_slots = feature_ids.shape[1]
-    if n_slots == 0:
-        return NOWHERE
-    last = np.int64(feature_ids[row, n_slots - 1])
-    return int(GOES_ON - last) if last <= GOES_ON else NOWHERE
 
 
 def take_rows(feature_ids: Ids, rows: Ints | slice, n_rows: int) -> Ids:

@@ -49,7 +49,7 @@ class Progress:
         assert monitor is not None
         best = self._judged.get(kept)
         value = None if best is None else getattr(best, f"held_out_{monitor}")
-        self.bar.set_postfix_str(kept_line(kept, last, monitor, value))
+        self.bar.set_postfix_str(f"{self.bar.postfix}; {kept_line(kept, last, monitor, value)}")
 
 
 def _new_bar(rounds: int) -> Any:

@@ -107,7 +107,12 @@ def test_joined_docs_train_the_same_model(tmp_path: Path) -> None:
     states = []
     for join, sequence in ((1, "doc"), (5, "auto")):
         nlp = spacy.blank("xx")
-        settings = {"task": "ext:hyphen", "sequence": sequence, "rounds_per_step": 6}
+        settings = {
+            "task": "ext:hyphen",
+            "sequence": sequence,
+            "rounds_per_step": 6,
+            "features": {"@misc": "spacy_treecrf.CharacterFeatures.v1"},
+        }
         pipe = nlp.add_pipe("treecrf", config=settings)
         examples = list(corpus(path, join=join)(nlp))
         nlp.initialize(lambda examples=examples: examples)

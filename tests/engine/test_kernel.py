@@ -256,6 +256,9 @@ if "read_only" in sys.argv:
 if "full_disk" in sys.argv:
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+if "other_steps" in sys.argv:
+    from spacy_treecrf.engine import kernel_cache
+    kernel_cache.package_stamp = lambda: "another version of the package"
 from doubling import double
 assert double(21) == 42
 hits = sum(double.stats.cache_hits.values())
@@ -283,6 +286,12 @@ def test_kernels_work_where_nothing_can_be_written(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs limits")
+def test_kernels_are_compiled_again_when_another_module_of_the_package_changes(tmp_path):
+    assert call(tmp_path) == "compiled"
+    assert call(tmp_path) == "read"
+    assert call(tmp_path, "other_steps") == "compiled"
+
+
 def test_kernels_work_on_a_full_disk(tmp_path):
     assert call(tmp_path, "full_disk") == "compiled"
     assert not list(tmp_path.rglob("*.nbc*"))

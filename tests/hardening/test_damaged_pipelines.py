@@ -17,13 +17,16 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import srsly
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
 from spacy.language import Language
 
 from spacy_treecrf.pipeline.pipe import TreeCRF
@@ -113,7 +116,34 @@ def use(nlp: Language) -> None:
 
 
 def try_pipes(trial: Trial, seed: int, count: int) -> None:
-    """The folder of the pipe in a pipeline, and the bytes of a pipe."""
+    with pipe_mutants(trial) as try_mutant:
+        for i in range(count):
+            try_mutant(i, random.Random(f"{seed} {i}"))
+
+
+def try_hypothesis(trial: Trial, seed_: int, count: int) -> None:
+    """The same damage, chosen and shrunk by hypothesis."""
+    with pipe_mutants(trial) as try_mutant:
+
+        @seed(seed_)
+        @settings(
+            max_examples=count,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(st.integers(0, 6), st.randoms(use_true_random=False))
+        def check(kind: int, rng: random.Random) -> None:
+            before = trial.n_failures
+            try_mutant(kind, rng)
+            assert trial.n_failures == before
+
+        check()
+
+
+@contextmanager
+def pipe_mutants(trial: Trial) -> Iterator[Callable[[int, random.Random], None]]:
+    """Mutants of the folder of a pipe in a pipeline, and of the bytes of a pipe."""
     nlp = learned_nlp()
     pipe = pipe_of(nlp)
     with tempfile.TemporaryDirectory() as folder:
@@ -155,15 +185,15 @@ def try_pipes(trial: Trial, seed: int, count: int) -> None:
             ("bytes", lambda rng: damaged_bytes(whole, rng)),
             ("bytes", edited_whole),
         ]
-        for i in range(count):
-            rng = random.Random(f"{seed} {i}")
+
+        def try_mutant(i: int, rng: random.Random) -> None:
             part, damage = damages[i % len(damages)]
             data, done = damage(rng)
             twin = TreeCRF(nlp.vocab, pipe.model.copy(), task=pipe.task, features=pipe.features)
             (here / "model").write_bytes(data if part == "model" else model)
             (here / "cfg").write_bytes(data if part == "cfg" else cfg)
 
-            def load(part: str = part, data: bytes = data, twin: TreeCRF = twin) -> Language:
+            def load() -> Language:
                 if part == "bytes":
                     twin.from_bytes(data, exclude=["vocab"])
                 else:
@@ -172,6 +202,8 @@ def try_pipes(trial: Trial, seed: int, count: int) -> None:
 
             names = ("bytes of the pipe",) if part == "bytes" else (str(here / part),)
             trial(f"{i}: {part}, {done}", load, names)
+
+        yield try_mutant
 
 
 def _with(nlp: Language, pipe: TreeCRF) -> Language:
@@ -205,15 +237,17 @@ def try_folders(trial: Trial, seed: int, count: int) -> None:
             trial(f"{i}: {file} {done}", load, (str(here), "field"))
 
 
-DAMAGES = {"pipes": try_pipes, "folders": try_folders}
+DAMAGES = {"pipes": try_pipes, "hypothesis": try_hypothesis, "folders": try_folders}
 
 
 @pytest.mark.parametrize(
     ("damage", "count"),
     [
         ("pipes", 2000),
+        ("hypothesis", 100),
         ("folders", 30),
         pytest.param("pipes", 6000, marks=pytest.mark.slow),
+        pytest.param("hypothesis", 2000, marks=pytest.mark.slow),
         pytest.param("folders", 400, marks=pytest.mark.slow),
     ],
 )

@@ -174,7 +174,7 @@ def test_average_replaces_nothing_but_an_average(pipelines: Path, tmp_path: Path
         path.parent.mkdir(exist_ok=True)
         path.write_text("mine")
         call = ["average", a, b, "-o", own]
-        assert_refused_and_nothing_lost(tmp_path, *call, part="which is no part of the averaged")
+        assert_refused_and_nothing_lost(tmp_path, *call, part="which is no part of the new")
         path.unlink()
         if path.parent.name == "figures":
             path.parent.rmdir()

@@ -24,18 +24,26 @@ from tests.tiny import tiny_data
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
 
 MOMENTS = 20
-TRAINING = """
-import json
+HANDLERS = """
 import signal
-import sys
-import spacy_treecrf
-from tests.tiny import tiny_data
 
 class Stop(Exception):
     pass
 
 def stop(*_):
     raise Stop
+
+def handle_signals():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGUSR1, stop)
+"""
+TRAINING = (
+    HANDLERS
+    + """
+import json
+import sys
+import spacy_treecrf
+from tests.tiny import tiny_data
 
 kind, parameters, moments = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
 X, y = tiny_data(400)
@@ -48,8 +56,7 @@ def new(**changes):
 many = {name: 10**6 for name in ("rounds",) if name in new().get_params()}
 few = {name: 3 for name in many}
 new(**few).fit(X[:20], y[:20])  # compiles
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGUSR1, stop)
+handle_signals()
 for _ in range(moments):
     estimator = new(**many)
     try:
@@ -64,6 +71,7 @@ for _ in range(moments):
         assert len(estimator.predict_single(X[0])) == len(X[0])
 print("done", flush=True)
 """
+)
 # What grows trees or learns weights in each way there is.
 ESTIMATORS = {
     "BoostedCRF": ("BoostedCRF", {"linear_rounds": 2}),
@@ -108,7 +116,7 @@ def test_interrupts_of_training(name, threads):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2, 0])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_exceptions_of_a_handler_in_training(name, threads):
     interrupt_training(name, threads, signal.SIGUSR1, {"Stop"})
@@ -230,15 +238,17 @@ def column_file(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "moments", [3, pytest.param(MOMENTS, marks=pytest.mark.slow)], ids=lambda n: f"{n} times"
+    ("threads", "moments"),
+    [(1, 3), *(pytest.param(n, MOMENTS, marks=pytest.mark.slow) for n in (1, 2, 0))],
 )
-def test_ctrl_c_on_the_command_line_saves_the_rounds(tmp_path, moments):
+def test_ctrl_c_on_the_command_line_saves_the_rounds(tmp_path, threads, moments):
     """In the first second after the second round."""
     data, draw = column_file(tmp_path), random.Random(4)
     for moment in range(moments):
         model = tmp_path / f"{moment}.treecrf"
         command = [sys.executable, "-c", COMMAND_LINE, "train", data, "-o", model]
-        with Child([*command, "--rounds", "1000000", "--threads", "1"]) as child:
+        options = ["--rounds", "1000000", "--threads", str(threads)]
+        with Child([*command, *options]) as child:
             child.wait_until_ready()
             child.send(signal.SIGINT, after=draw.uniform(0, 1.0))
             _, err = child.end()
@@ -248,7 +258,24 @@ def test_ctrl_c_on_the_command_line_saves_the_rounds(tmp_path, moments):
 
 
 @pytest.mark.slow
-def test_ctrl_c_of_spacy_train(tmp_path):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_raising_handler_ends_the_command_line(tmp_path, threads):
+    """The exception is the user's own, and so is its traceback; it is no crash."""
+    data, draw = column_file(tmp_path), random.Random(6)
+    for _ in range(MOMENTS):
+        command = [sys.executable, "-c", COMMAND_LINE, "train", data, "-o", tmp_path / "model"]
+        options = ["--rounds", "1000000", "--threads", str(threads), "--force"]
+        with Child([*command, *options]) as child:
+            child.wait_until_ready()
+            child.send(signal.SIGUSR1, after=draw.uniform(0, 1.0))
+            _, err = child.end()
+            assert child.code == 1
+            assert err.rstrip().endswith("Stop")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGUSR1])
+def test_interrupts_of_spacy_train(tmp_path, sent):
     for part, size, seed in [("train", 60, 0), ("dev", 10, 1)]:
         DocBin(docs=word_docs(size, seed)).to_disk(tmp_path / f"words.{part}.spacy")
     endless = {"training.max_steps": "100000", "training.patience": "0"}
@@ -257,15 +284,16 @@ def test_ctrl_c_of_spacy_train(tmp_path):
         command = [sys.executable, "-c", SPACY, "train", CONFIGS / "ner.cfg", "--output", "model"]
         with Child([*command, *options("ner", **endless)], folder=tmp_path) as child:
             child.wait_until_ready()
-            child.send(signal.SIGINT, after=draw.uniform(0, 1.0))
+            child.send(sent, after=draw.uniform(0, 1.0))
             out, err = child.end()
             assert child.code in (1, 130, -signal.SIGINT), out + err
         assert (tmp_path / "model" / "model-last" / "treecrf" / "model").exists()
 
 
 # The command line, which says when its second round is done.
-COMMAND_LINE = """
-import signal
+COMMAND_LINE = (
+    HANDLERS
+    + """
 import sys
 from spacy_treecrf.cli.app import main
 from spacy_treecrf.columnar.model import TrainingCurve
@@ -275,13 +303,15 @@ def add(curve, *args, add=TrainingCurve.add):
     if len(curve.seconds) == 2:
         print("ready", flush=True)
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
+handle_signals()
 TrainingCurve.add = add
 main()
 """
+)
 # The command line of spaCy, which says when its second step is done.
-SPACY = """
-import signal
+SPACY = (
+    HANDLERS
+    + """
 from spacy.cli import setup_cli
 from spacy_treecrf.pipeline.learning import Learner
 
@@ -293,7 +323,8 @@ def step(learner, rounds, step=Learner.step):
     if len(steps) == 2:
         print("\\nready", flush=True)
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
+handle_signals()
 Learner.step = step
 setup_cli()
 """
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -234,34 +233,6 @@ def test_a_label_that_the_held_out_part_lacks_does_no_harm() -> None:
     model = new_model(training, order=1).trainer(train, ONE, held).train(20)
     marginals = Predictor(model, ONE).marginals(train)
     np.testing.assert_allclose(marginals.sum(axis=1), 1.0, atol=1e-6)
-
-
-@pytest.mark.parametrize("search", ["exact", "beam"])
-@pytest.mark.parametrize("bag", [3, None])
-def test_decoding_takes_time_in_proportion_to_the_length(bag, search) -> None:
-    """One sequence of 16 times the length: quadratic work would take 256 times as long."""
-    training = bits()
-    model = fitted(training, 20, order=1, bag=bag, search=search)
-    data = training.data
-
-    def seconds(n: int) -> float:
-        rows = np.arange(n) % data.n_rows
-        long = Sequences(
-            np.array([0, n]),
-            data.feature_ids[rows],
-            data.numeric[rows],
-            data.labels[rows],
-            data.weights[rows],
-        )
-        taken = []
-        for _ in range(3):
-            began = time.perf_counter()
-            Predictor(model, ONE).labels(long)
-            taken.append(time.perf_counter() - began)
-        return min(taken)
-
-    seconds(10)
-    assert seconds(64_000) < 5 * 16 * seconds(4_000)
 
 
 @pytest.mark.parametrize(

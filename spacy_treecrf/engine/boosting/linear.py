@@ -16,12 +16,12 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, GradientOfLabel
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.sequences import BLOCK_ROWS, CHUNK_ROWS, Sequences, cut_rows
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import collect
 from spacy_treecrf.engine.trees.histogram import N_BINS
 from spacy_treecrf.engine.trees.tree_input import Entries
-from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 
 @dataclass(frozen=True)

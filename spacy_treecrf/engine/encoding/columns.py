@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,6 @@ from spacy_treecrf.engine.encoding.missing_methods import (
     MISSING_VALUE,
     ColumnMap,
 )
-from spacy_treecrf.engine.encoding.placing import Places, count_shared, place_events
 from spacy_treecrf.engine.encoding.tallying import (
     SHARED,
     bins,
@@ -56,6 +55,9 @@ from spacy_treecrf.engine.encoding.tallying import (
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
 from spacy_treecrf.engine.wide_rows import LARGE, is_loose, rows_behind, suitable_width
 from spacy_treecrf.storage.state_reader import StateReader, describe_value
+
+if TYPE_CHECKING:
+    from spacy_treecrf.engine.encoding.placing import Places
 
 PAST_ALL_SLOTS = 2**31 - 1
 # A table of rows has a cell for each key of texts or numbers, and trees that decide about missing
@@ -174,6 +176,8 @@ class Columns:
 
     @cached
     def _places(self) -> Places:
+        from spacy_treecrf.engine.encoding.placing import Places
+
         slots = {key: slot for slot, key in enumerate(self.slot_keys)}
         stand_ins = [self._shared_stand_ins(column) for column in range(len(self.column_names))]
         return Places(
@@ -210,6 +214,8 @@ class Columns:
         n_keys = len(self.slot_keys)
         if self.missing in IN_TREES or not is_loose(events.ends, n_keys):
             return None
+        from spacy_treecrf.engine.encoding.placing import count_shared
+
         widths = np.empty(events.n_rows, np.int64)
         count_shared(events.ends, events.ids, self._places, widths)
         width = suitable_width(widths, n_keys)
@@ -226,7 +232,9 @@ class Columns:
         n_shared_slots: how many rows have at least, unless a few are much wider than most. Errors
         call what was read by the name, and number its sequences from the first one.
         """
-        numeric = np.empty((events.n_rows, len(self.numeric_names)), dtype=np.uint8)
+        # Here, because spaCy loads this module for any pipeline, and kernels load numba.
+        from spacy_treecrf.engine.encoding.placing import place_events
+
         first = first_bin(self.nothing, 0)
         widest, n_behind = n_shared_slots, 0
         if (narrow := self._narrow_width(events)) is not None:
@@ -234,6 +242,7 @@ class Columns:
         while True:
             n_slots = len(self.slot_keys) + n_shared_slots
             self._refuse_hollow(events, n_slots, name, first_sequence)
+            numeric = np.empty((events.n_rows, len(self.numeric_names)), dtype=np.uint8)
             feature_ids = np.empty((events.n_rows + n_behind, n_slots), dtype=np.int32)
             needed = place_events(
                 events.ends, events.ids, self._places, first, feature_ids, numeric

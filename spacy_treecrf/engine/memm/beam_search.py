@@ -25,11 +25,11 @@ from spacy_treecrf.engine.chain.chain_kernels import (
     longest_of,
 )
 from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
-from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 LEAST_PROBABILITY = 1e-9  # of a label that a search presents
 

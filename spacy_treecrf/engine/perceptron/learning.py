@@ -15,9 +15,9 @@ from spacy_treecrf.engine.chain.beam import beam_viterbi_kernel
 from spacy_treecrf.engine.chain.chain_kernels import ScoredChunk, StepPotentials
 from spacy_treecrf.engine.chain.decoding import viterbi_bigram
 from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 Doubles = npt.NDArray[np.float64]
 

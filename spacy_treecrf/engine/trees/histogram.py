@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.intrinsics import prefetch
 from spacy_treecrf.engine.kernel import step
-from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
+from spacy_treecrf.engine.next_row import NOWHERE, next_row
 
 # Sums stay below 2**52; finer steps than 2**-32 add nothing.
 SUM_BITS = 52

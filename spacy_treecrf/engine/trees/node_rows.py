@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.kernel import step
+from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.trees.growing_tree import Family
 from spacy_treecrf.engine.trees.histogram import add_row_contexts
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, NodeTest
 from spacy_treecrf.engine.trees.tree_input import Entries, TreeInput
-from spacy_treecrf.engine.wide_rows import NOWHERE, next_row
 
 
 class NodeRows(NamedTuple):
