@@ -77,9 +77,13 @@ class Side(ABC):
         """The files that hold the model."""
         return [path]
 
+
+class DictSide(Side):
+    """A side that takes any feature dicts."""
+
+    @abstractmethod
     def train_wide(self, n_flags: int, n_rows: int) -> None:
         """Train on rows of which one has very many features."""
-        raise NotImplementedError
 
 
 def wide_rows(n_flags: int, n_rows: int) -> tuple[list[list[dict[str, Any]]], Labels]:
@@ -88,7 +92,7 @@ def wide_rows(n_flags: int, n_rows: int) -> tuple[list[list[dict[str, Any]]], La
     return X, [["AB"[i % 2]] for i in range(n_rows)]
 
 
-class Estimator(Side):
+class Estimator(DictSide):
     """Our `BoostedCRF` on feature dicts."""
 
     small, large = 4, 10**6
@@ -124,8 +128,9 @@ class Pipeline(Side):
     pipe: str
     batch_size: int  # of an update
 
+    @abstractmethod
     def new(self, threads: int) -> Any:
-        raise NotImplementedError
+        """An untrained pipeline."""
 
     def training(self, size: int, threads: int = 1) -> Callable[[], Any]:
         from spacy.training import Example
@@ -194,7 +199,7 @@ class SpacyNER(Pipeline):
         return nlp
 
 
-class CRFsuite(Side):
+class CRFsuite(DictSide):
     """python-crfsuite. Only its training writes a model, so saving one is training it again."""
 
     small, large = 4, 400

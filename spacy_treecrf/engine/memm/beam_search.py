@@ -25,10 +25,10 @@ from spacy_treecrf.engine.chain.chain_kernels import (
     longest_of,
 )
 from spacy_treecrf.engine.kernel import kernel
-from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
+from spacy_treecrf.engine.trees.posting_lists import note_features
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
 
 LEAST_PROBABILITY = 1e-9  # of a label that a search presents
@@ -148,17 +148,6 @@ def _log_probabilities(
     log_z = top + math.log(total)
     for y in range(n_labels):
         out[y] -= log_z
-
-
-@kernel
-def _see_features(row: int, feature_ids: Labels, last_row_with: Ints) -> None:
-    """Note which features the row has."""
-    at = np.int64(row)
-    while at != NOWHERE:
-        for slot in range(feature_ids.shape[1]):
-            if 0 <= feature_ids[at, slot] < len(last_row_with):
-                last_row_with[feature_ids[at, slot]] = row
-        at = next_row(feature_ids, at)
 
 
 @kernel
@@ -289,7 +278,7 @@ def _add_nodes(
     for i in range(counts[s]):
         mass += math.exp(log_p[s, i] - log_p[s, 0])
     for row in range(begin, rows.offsets[s + 1]):
-        _see_features(row, rows.feature_ids, last_row_with)
+        note_features(rows.feature_ids, row, last_row_with)
         for i in range(counts[s]):
             for lag in range(len(history)):
                 history[lag] = labels[row - lag - 1, i] if lag < row - begin else n_labels
@@ -335,7 +324,7 @@ def _search_kernel(
             now.history[0, lag] = n_labels
         n_kept = 1
         for t in range(length):
-            _see_features(begin + t, feature_ids, last_row_with)
+            note_features(feature_ids, begin + t, last_row_with)
             for i in range(n_kept):
                 own, local = now.history[i], scratch.local[i]
                 _log_probabilities(begin + t, base, numeric, last_row_with, own, trees, local)
