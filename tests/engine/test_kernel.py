@@ -269,7 +269,9 @@ print("read" if hits else "compiled")
 def call(folder: Path, *options: str, **environment: str) -> str:
     """How a process came by the kernel."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    (folder / "doubling.py").write_text(MODULE, encoding="utf8")
+    module = folder / "doubling.py"
+    if not module.exists():  # older versions of numba look at its time
+        module.write_text(MODULE, encoding="utf8")
     command = [sys.executable, "-c", CALLING, str(folder), *options]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
