@@ -214,10 +214,11 @@ class Columns:
         n_keys = len(self.slot_keys)
         if self.missing in IN_TREES or not is_loose(events.ends, n_keys):
             return None
-        from spacy_treecrf.engine.encoding.placing import count_shared
+        from spacy_treecrf.engine.encoding.placing import count_shared, room_for_shared
 
         widths = np.empty(events.n_rows, np.int64)
-        count_shared(events.ends, events.ids, self._places, widths)
+        shared = room_for_shared(events.ends, self._places)
+        count_shared(events.ends, events.ids, self._places, shared, widths)
         width = suitable_width(widths, n_keys)
         if width == widths.max():
             return None
@@ -233,9 +234,9 @@ class Columns:
         call what was read by the name, and number its sequences from the first one.
         """
         # Here, because spaCy loads this module for any pipeline, and kernels load numba.
-        from spacy_treecrf.engine.encoding.placing import place_events
+        from spacy_treecrf.engine.encoding.placing import place_events, room_for_shared
 
-        first = first_bin(self.nothing, 0)
+        first, shared = first_bin(self.nothing, 0), room_for_shared(events.ends, self._places)
         widest, n_behind = n_shared_slots, 0
         if (narrow := self._narrow_width(events)) is not None:
             n_shared_slots, n_behind = narrow
@@ -245,7 +246,7 @@ class Columns:
             numeric = np.empty((events.n_rows, len(self.numeric_names)), dtype=np.uint8)
             feature_ids = np.empty((events.n_rows + n_behind, n_slots), dtype=np.int32)
             needed = place_events(
-                events.ends, events.ids, self._places, first, feature_ids, numeric
+                events.ends, events.ids, self._places, shared, first, feature_ids, numeric
             )
             if needed <= n_shared_slots or n_behind:
                 break

@@ -25,18 +25,27 @@ class Places(NamedTuple):
     stand_ins: npt.NDArray[np.int32]
 
 
+def room_for_shared(ends: npt.NDArray[np.int64], places: Places) -> npt.NDArray[np.int32]:
+    """Scratch for the ids of any row's shared slots, repeated ones included."""
+    widest = int(np.diff(ends).max(initial=0))
+    if len(places.stand_ins):
+        widest *= 1 + int(np.diff(places.stand_first).max())
+    return np.empty(widest, np.int32)
+
+
 @kernel
 def place_events(
     ends: npt.NDArray[np.int64],
     ids: npt.NDArray[np.int32],
     places: Places,
+    shared: npt.NDArray[np.int32],
     first_bin: int,
     feature_ids: npt.NDArray[np.int32],
     numeric: npt.NDArray[np.uint8],
 ) -> int:
     """Fill feature_ids (n_rows, n_slots) and numeric (n_rows, n_numeric).
 
-    first_bin: The id of the first bin of the first numeric column.
+    shared: See `room_for_shared`. first_bin: The id of the first bin of the first numeric column.
     Of two ids for one cell the last counts, and any counts more than a missing value. Returns how
     many shared slots the rows need: if there are fewer, rows go on in those of feature_ids behind
     theirs (see `wide_rows`), or are filled as far as they go where there are none.
@@ -45,7 +54,6 @@ def place_events(
     n_keys = len(places.missing_ids)
     n_rows = len(ends) - 1
     behind = n_rows
-    shared = np.empty(_most_shared(ends, ids, places), np.int32)
     most = 0
     for row in range(n_rows):
         for slot in range(feature_ids.shape[1]):
@@ -76,10 +84,10 @@ def count_shared(
     ends: npt.NDArray[np.int64],
     ids: npt.NDArray[np.int32],
     places: Places,
+    shared: npt.NDArray[np.int32],
     counts: npt.NDArray[np.int64],
 ) -> None:
     """Fill counts (n_rows,) with how many different ids belong to the shared slots of each row."""
-    shared = np.empty(_most_shared(ends, ids, places), np.int32)
     for row in range(len(counts)):
         counts[row] = _shared_of_row(ends, ids, places, row, shared)
 
@@ -139,22 +147,6 @@ def _fill_shared(
         feature_ids[at, slot] = i if i < n_features else MISSING - 1 - (i - n_features)
         slot += 1
     return behind
-
-
-@step
-def _most_shared(ends: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], places: Places) -> int:
-    """Return how many ids the shared slots of a row may get, repeated ones included."""
-    n_features, n_columns = len(places.slot_of), len(places.missing_slot)
-    most = 0
-    for row in range(len(ends) - 1):
-        n = ends[row + 1] - ends[row]
-        if len(places.stand_ins):
-            for event in range(ends[row], ends[row + 1]):
-                column = ids[event] - n_features
-                if 0 <= column < n_columns:
-                    n += places.stand_first[column + 1] - places.stand_first[column]
-        most = max(most, n)
-    return most
 
 
 @step
