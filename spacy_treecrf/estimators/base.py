@@ -12,7 +12,6 @@ from functools import lru_cache
 from inspect import signature
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +66,9 @@ class Predictions(list[list[Any]]):
 class SequenceEstimator(ABC):
     """What all estimators have in common; each one names its parameters and makes its recipe."""
 
+    # A slot, because a prediction must not change the attributes that scikit-learn compares.
+    __slots__ = ("__dict__", "__weakref__", "_checked")
+    _checked: _Checked
     _model_type: ClassVar[type[SequenceModel]]  # what `load` accepts
     _settings_type: ClassVar[type[SettingsBase]]  # what its parameters are, but for a few
     model_: SequenceModel
@@ -294,6 +296,10 @@ class SequenceEstimator(ABC):
         shown = ", ".join(f"{name}={value!r}" for name, value in changed.items())
         return f"{type(self).__name__}({shown})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes, for copies and pickles; what was checked is checked again."""
+        return self.__dict__
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
@@ -320,11 +326,11 @@ class SequenceEstimator(ABC):
     def _settings(self) -> ModelSettings:
         """The parameters, checked where one was set since the last call."""
         values = [*map(vars(self).__getitem__, _parameter_names(type(self)))]
-        checked = _CHECKED.get(self)
+        checked = getattr(self, "_checked", None)
         if checked is None or not all(map(is_, values, checked.values)):
             checked = _Checked(values, self._recipe().settings)
             if not any(isinstance(value, SequenceEstimator) for value in values):
-                _CHECKED[self] = checked  # an estimator's own parameters may change
+                self._checked = checked  # an estimator's own parameters may change
         return checked.settings
 
 
@@ -333,10 +339,6 @@ class _Checked(NamedTuple):
 
     values: list[Any]
     settings: ModelSettings
-
-
-# Not in the estimators: a prediction does not change their attributes.
-_CHECKED: WeakKeyDictionary[SequenceEstimator, _Checked] = WeakKeyDictionary()
 
 
 @lru_cache
