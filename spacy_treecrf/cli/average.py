@@ -11,6 +11,7 @@ from spacy_treecrf.cli.common import model_input, refuse_existing, reports_error
 from spacy_treecrf.cli.pipeline_folders import refuse_folder, write_pipeline
 
 if TYPE_CHECKING:
+    from spacy_treecrf.columnar.model import ColumnModel
     from spacy_treecrf.models.crf import CRF
     from spacy_treecrf.models.model import SequenceModel
 
@@ -67,7 +68,7 @@ def _average_files(models: list[str], output: Path) -> None:
     from spacy_treecrf.models.averaging import pooled
     from spacy_treecrf.taggers.loading import load_model
 
-    crfs, templates = [], []
+    crfs, column_models = [], []
     for model in models:
         learned, column_model = load_model(model)
         if column_model is None:
@@ -76,13 +77,26 @@ def _average_files(models: list[str], output: Path) -> None:
                 "BoostedCRF.average"
             )
         crfs.append(_crf(learned, model))
-        templates.append(column_model.template)
-        if column_model.template.to_state() != templates[0].to_state():
+        column_models.append(column_model)
+        if column_model.template.to_state() != column_models[0].template.to_state():
             raise ValueError(
                 f"treecrf: {models[0]} and {model} read their columns in different ways; train "
                 "them with the same --columns and --window"
             )
-    ColumnModel(templates[0], pooled(crfs)).save(output)
+        if not _same_words(column_model, column_models[0]):
+            raise ValueError(
+                f"treecrf: {models[0]} and {model} know different things about words; train them "
+                "with the same --features"
+            )
+    ColumnModel(column_models[0].template, pooled(crfs), words=column_models[0].words).save(output)
+
+
+def _same_words(one: ColumnModel, other: ColumnModel) -> bool:
+    from spacy_treecrf.storage import container
+
+    if one.words is None or other.words is None:
+        return one.words is other.words
+    return container.dump(one.words.to_state()) == container.dump(other.words.to_state())
 
 
 def _average_pipelines(models: list[str], pipe: str | None, output: Path) -> None:

@@ -167,7 +167,7 @@ def make_word_features(texts: Sequence[str]) -> WordFeatures | None:
 
 
 def _vectors_of(vocab: Vocab, pipeline: str) -> Any:
-    """The vectors of a pipeline, in half precision; of the pipeline nothing else is read."""
+    """The vectors of a pipeline, in half precision; nothing else of the pipeline is kept."""
     import spacy
 
     try:

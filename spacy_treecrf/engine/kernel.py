@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -134,17 +133,22 @@ _ASKED = Kernel.targetdescr.typing_context, Kernel.targetdescr.target_context, t
 
 # The locks of the compiler are taken around forks. A child has only the thread that forked: for a
 # lock of another one it would wait for ever. numba has more locks, but takes them within these.
-_held_for_fork = ExitStack()
+_COMPILER_LOCKS = global_compiler_lock, ffi.lib._lock
 
 
 def _hold_compiler() -> None:
-    _held_for_fork.enter_context(global_compiler_lock)
-    _held_for_fork.enter_context(ffi.lib._lock)
+    for lock in _COMPILER_LOCKS:
+        lock.__enter__()
+
+
+def _let_compiler_go() -> None:
+    for lock in reversed(_COMPILER_LOCKS):
+        lock.__exit__(None, None, None)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(
         before=_hold_compiler,
-        after_in_parent=_held_for_fork.close,
-        after_in_child=_held_for_fork.close,
+        after_in_parent=_let_compiler_go,
+        after_in_child=_let_compiler_go,
     )

@@ -221,6 +221,11 @@ class BoostedCRF(LinearFeatures):
                     "be averaged"
                 )
             each._fitted()
+            if each.integer_labels_ != given[0].integer_labels_:
+                raise ValueError(
+                    f"treecrf: labels of model {i} are {'not ' * (not each.integer_labels_)}"
+                    "integers, those of model 1 are the other; train them on the same data"
+                )
         model = pooled([each.model_ for each in given])
         estimator = cls(**given[0].get_params())
         estimator.model_ = model

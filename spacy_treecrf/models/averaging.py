@@ -42,6 +42,8 @@ def _refuse_different(first: CRF, other: CRF, message: str) -> None:
         a, b = getattr(first.settings, name), getattr(other.settings, name)
         if a != b:
             raise ValueError(f"{message}{name} is {a!r} and {b!r}")
+    if first.compact != other.compact:
+        raise ValueError(f"{message}one of them is compact; average them before you compact them")
     if first.labels != other.labels:
         raise ValueError(f"{message}their labels differ; train them on the same data")
     if not all(map(np.array_equal, first.masks, other.masks)):

@@ -99,7 +99,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             register_extensions()
 
     def __repr__(self) -> str:
-        return description_of(self.name, self.task, self.labels, self.shim.learned)
+        return description_of(self.name, self.task, self.labels, self.shim.known)
 
     @property
     def shim(self) -> ModelShim:

@@ -45,7 +45,9 @@ _HEADER_BYTES = len(_MAGIC) + _VERSION.size + _LENGTH.size + _DIGEST_BYTES
 
 _ARRAY = "__array__"
 _RESERVED = (_ARRAY, PACKED, TEXTS)
-_MAX_RATIO = 1100  # what zlib can reach is less
+# What a small file may unfold to: so many times its size, and always as many bytes.
+_MAX_RATIO = 64
+_FREE_BYTES = 2**26
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "|b1")
 _MAX_DIMENSIONS = 32
 _MAX_ITEM_BYTES = 2**32 - 1  # the most that one msgpack value can hold
@@ -161,8 +163,8 @@ def _decompressed(body: memoryview) -> memoryview:
     if len(body) < _LENGTH.size:
         raise ValueError("it ends before its length")
     (length,) = _LENGTH.unpack_from(body)
-    if length > _MAX_RATIO * len(body):
-        raise ValueError("it announces more than can be compressed into it")
+    if length > max(_FREE_BYTES, _MAX_RATIO * len(body)):
+        raise ValueError("it unfolds to very many times its size")
     decompressor = zlib.decompressobj()
     try:
         data = decompressor.decompress(body[_LENGTH.size :], length + 1)

@@ -23,6 +23,9 @@ _MAX_WHOLE = 2**52  # so that differences are whole numbers of 64 bits, and floa
 _WIDTHS = (1, 2, 4, 8)  # bytes of a number
 _FEW = 16  # shorter arrays and lists are stored as they are
 _MAX_SHARED = 255  # bytes of a text that are those of the text before
+# What texts may unfold to: so many times what they keep, and always as many bytes.
+_MAX_RATIO = 64
+_FREE_BYTES = 2**24
 
 
 def packed_array(array: npt.NDArray[Any]) -> dict[str, Any] | None:
@@ -110,6 +113,8 @@ def unpacked_texts(table: dict[str, Any]) -> list[str]:
         raise ValueError("packed texts have other lengths than texts")
     if ((shared < 0) | (shared > _MAX_SHARED)).any() or int(lengths.sum()) != len(data):
         raise ValueError("packed texts have lengths that do not fit their data")
+    if int((shared + lengths).sum()) > max(_FREE_BYTES, _MAX_RATIO * len(data)):
+        raise ValueError("packed texts unfold to very many times their size")
     texts: list[str] = []
     before, at = b"", 0
     for n, length in zip(shared.tolist(), lengths.tolist(), strict=True):

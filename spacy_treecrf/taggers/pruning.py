@@ -32,7 +32,7 @@ def main_figure(tagger: Tagger, chunks: Iterable[Chunk]) -> tuple[str, float]:
     value = figures[name].value
     if value is None:
         raise ValueError("treecrf: the dev data have nothing to measure; pass annotated data")
-    return name, value
+    return name, 100.0 * value
 
 
 def try_thresholds(crf: CRF, figure_of: Callable[[CRF], float]) -> Iterator[Trial]:

@@ -125,10 +125,10 @@ class Stopping:
         name = self.figure(figures)
         return getattr(figures, name), figures.log_likelihood if name == "f1" else 0.0
 
-    def ends(self, rounds: int, best_round: int, best_value: float) -> bool:
-        """Whether to stop after a round that was no better than the best."""
+    def ends(self, rounds: int, risen_round: int, best_value: float) -> bool:
+        """Whether to stop: the figure has not risen for too many rounds."""
         # Accuracy and F1 of 0: nothing was right yet, so that waiting told nothing.
-        counted = rounds - max(best_round, self.warm_up)
+        counted = rounds - max(risen_round, self.warm_up)
         return bool(self.patience) and best_value != 0.0 and counted >= self.patience
 
 
@@ -144,7 +144,7 @@ def run_rounds(
     """
     began = time.perf_counter()
     best: Learned | None = None
-    best_round, best_value = learner.rounds, (-np.inf, 0.0)
+    risen_round, best_value = learner.rounds, (-np.inf, 0.0)
     if stopping.from_start and (start := learner.held_out_figures()):
         best, best_value = learner.learned, stopping.value(start)
     try:
@@ -153,13 +153,13 @@ def run_rounds(
             figures = learner.held_out_figures()
             better = figures is not None and stopping.value(figures) > best_value
             if figures is not None and better:
-                best, best_round = learner.learned, learner.rounds
-                best_value = stopping.value(figures)
+                best, value = learner.learned, stopping.value(figures)
+                if value[0] > best_value[0]:  # not where only the tie was broken
+                    risen_round = learner.rounds
+                best_value = value
             if callback:
                 callback(_round_info(learner, time.perf_counter() - began, figures, stopping))
-            if figures is None or better:
-                continue
-            if stopping.ends(learner.rounds, best_round, best_value[0]):
+            if figures is not None and stopping.ends(learner.rounds, risen_round, best_value[0]):
                 break
     except KeyboardInterrupt as interrupt:
         raise RoundsInterrupted(learner.learned if best is None else best) from interrupt
