@@ -16,6 +16,7 @@ from spacy.training import Example
 from spacy_treecrf.models.model import SequenceModel
 
 Identity = tuple[int, int, int]  # number of the reference, hashes of words and annotation
+Content = tuple[int, int]  # the hashes alone
 Item = tuple[Identity, Example]
 
 
@@ -43,12 +44,18 @@ class Gathering:
     owes: Whether examples have come that the model does not know.
     passed: Tokens that came since the first epoch was over.
     granted: Rounds that were trained for them.
+    size: Tokens of all examples.
+    numbers_of: The numbers of the examples with the same words and annotation, in turns.
+    lost_some: Whether examples that were learned are gone, because nobody else kept them.
     """
 
     start: SequenceModel | None
     model: SequenceModel | None
     by_number: dict[int, Kept] = field(default_factory=dict)
+    numbers_of: dict[Content, list[int]] = field(default_factory=dict)
+    size: int = 0
     complete: bool = False
+    lost_some: bool = False
     owes: bool = False
     passed: int = 0
     granted: int = 0
@@ -56,6 +63,7 @@ class Gathering:
     @property
     def items(self) -> list[Item]:
         """All examples that are left, in one order, whatever order they came in."""
+        self.drop_lost()
         found = []
         for kept in sorted(self.by_number.values(), key=lambda kept: kept.identity):
             reference = kept.reference()
@@ -64,9 +72,26 @@ class Gathering:
         return found
 
     @property
-    def lost_some(self) -> bool:
-        """Whether examples that were learned are gone, because nobody else kept them."""
-        return any(kept.reference() is None for kept in self.by_number.values())
+    def key(self) -> list[Identity]:
+        """The identities of all examples, also of those that are gone."""
+        return sorted(kept.identity for kept in self.by_number.values())
+
+    def number_like(self, content: Content) -> int | None:
+        """The number of an example that is made anew in each epoch, with the same content."""
+        numbers = self.numbers_of.get(content)
+        if not numbers:
+            return None
+        numbers.append(numbers.pop(0))
+        return numbers[-1]
+
+    def drop_lost(self) -> None:
+        """Forget examples that are gone."""
+        for number, kept in list(self.by_number.items()):
+            if kept.reference() is None:
+                self.lost_some = True
+                self.numbers_of[kept.identity[1:]].remove(number)
+                self.size -= len(kept.predicted)
+                del self.by_number[number]
 
     def loosen(self) -> None:
         """Keep no doc alive that others drop: these examples are learned."""
@@ -87,6 +112,11 @@ class Gathering:
             before = self.by_number.get(identity[0])
             self.complete |= before is not None
             self.owes |= before is None or before.identity != identity
+            self.size += len(example.predicted)
+            if before is not None:
+                self.size -= len(before.predicted)
+                self.numbers_of[before.identity[1:]].remove(identity[0])
+            self.numbers_of.setdefault(identity[1:], []).append(identity[0])
             reference = example.reference
             self.by_number[identity[0]] = Kept(
                 identity, example.predicted, ref(reference), reference
@@ -95,7 +125,6 @@ class Gathering:
 
     def rounds_due(self, rounds: int) -> int:
         """How many rounds to train now, if all tokens once are worth so many rounds."""
-        size = sum(len(kept.predicted) for kept in self.by_number.values())
-        due = max(0, self.passed * rounds // max(1, size) - self.granted)
+        due = max(0, self.passed * rounds // max(1, self.size) - self.granted)
         self.granted += due
         return due

@@ -26,7 +26,7 @@ from spacy_treecrf.features.extractor import FeatureExtractor
 from spacy_treecrf.labels.biluo import Label, biluo_spans, without_cut_spans
 from spacy_treecrf.models.model import SequenceModel, Trainer
 from spacy_treecrf.models.predictor import Predictor
-from spacy_treecrf.pipeline.gathering import Gathering, Identity, Item, n_tokens
+from spacy_treecrf.pipeline.gathering import Content, Gathering, Identity, Item, n_tokens
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
@@ -184,15 +184,33 @@ class Learner:
         restart: Forget rounds on a part of it: then an epoch in parts teaches the same as one in
         a single batch.
         """
-        gathering.owes = False
         self.shim.owed = None
-        if restart and not gathering.lost_some:
-            self.shim.learned = gathering.start
-        trainer = self._prepare(gathering.items)
-        if trainer is not None:
-            self._train(trainer, rounds, most=self._most_rounds(gathering))
-        gathering.model = self.shim.learned
-        gathering.loosen()
+        with self.shim.settling() as before:
+            try:
+                if restart and not gathering.lost_some:
+                    self.shim.learned = gathering.start
+                trainer = self._prepare_gathered(gathering)
+                if trainer is not None:
+                    self._train(trainer, rounds, most=self._most_rounds(gathering))
+                gathering.owes = False
+                gathering.loosen()
+            except BaseException:
+                if restart:  # rather many rounds on a part than few on all
+                    self.shim.learned = before
+                gathering.owes, self.shim.owed = True, self._catch_up
+                raise
+            finally:
+                gathering.model = self.shim.known
+
+    def _prepare_gathered(self, gathering: Gathering) -> Trainer | None:
+        """A trainer on all that was gathered: that of before, if nothing new has come.
+
+        It holds what it learns from, also of examples whose docs are gone.
+        """
+        known = self._trainer is not None and gathering.key == self._trainer_key
+        if known and self.shim.known is self._trainer_model and not self.features.reads_annotations:
+            return self._trainer
+        return self._prepare(gathering.items)
 
     def _most_rounds(self, gathering: Gathering) -> int:
         """How many rounds gathered examples get in all: spaCy's loop would go on for very long."""
@@ -315,11 +333,21 @@ class Learner:
 
         Spans and extension attributes are not looked at.
         """
+        gold = example.reference.to_array(["ENT_IOB", "ENT_TYPE", "TAG", "POS"])
+        content = _words_of(example), hash(gold.tobytes())
         serial = self._serial_of.get(example.reference)
         if serial is None:
-            serial = self._serial_of[example.reference] = next(self._serials)
-        gold = example.reference.to_array(["ENT_IOB", "ENT_TYPE", "TAG", "POS"])
-        return serial, _words_of(example), hash(gold.tobytes())
+            serial = self._number_again(content)
+            serial = next(self._serials) if serial is None else serial
+            self._serial_of[example.reference] = serial
+        return serial, *content
+
+    def _number_again(self, content: Content) -> int | None:
+        """The number of an example that is made anew in each epoch, once all of them have come."""
+        gathering = self._gathering
+        if gathering is None or not self._fitted or gathering.size < self._fitted[0]:
+            return None
+        return gathering.number_like(content)
 
     def _fit_again(self, examples: Sequence[Example], offsets: npt.NDArray[np.int64]) -> None:
         """Fit the columns on a batch that tells more than `begin` saw, before the first round."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from importlib import import_module
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from thinc.api import Shim
@@ -33,6 +34,8 @@ class ModelShim(Shim):
         self.constraints_of_task = constraints_of_task
         self.known: SequenceModel | None = None
         self.owed: Callable[[], None] | None = None
+        self._turn = [True]
+        self._settled: tuple[int, SequenceModel | None] | None = None
         self.labels: list[str] = []
         self.features: FeatureExtractor | None = None
 
@@ -44,14 +47,42 @@ class ModelShim(Shim):
 
     @property
     def learned(self) -> SequenceModel | None:
+        settled = self._settled
+        if settled is not None and settled[0] != get_ident():
+            return settled[1]
         if self.owed is not None:
-            train, self.owed = self.owed, None
-            train()
+            self._settle()
         return self.known
 
     @learned.setter
     def learned(self, model: SequenceModel | None) -> None:
         self.known = model
+
+    def _settle(self) -> None:
+        """Do the training that is owed; one thread does, others have the model of before."""
+        try:
+            self._turn.pop()  # a list, whose methods no other thread interrupts
+        except IndexError:
+            return
+        try:
+            train, self.owed = self.owed, None
+            if train is not None:
+                train()
+        finally:
+            self._turn.append(True)
+
+    @contextmanager
+    def settling(self) -> Iterator[SequenceModel | None]:
+        """Within it, this thread changes the model; others have the one of before, which it gives.
+
+        No lock, which another thread could hold while this one forks.
+        """
+        before = self.known
+        self._settled = get_ident(), before
+        try:
+            yield before
+        finally:
+            self._settled = None
 
     @contextmanager
     def owing_nothing(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import spacy
 
+from spacy_treecrf.storage import container
 from spacy_treecrf.taggers.loading import load_model
 from tests.cli.calls import good, process, refused
 from tests.columnar.tiny_columns import tiny_file, trained
@@ -74,3 +75,21 @@ def test_what_cannot_be_averaged_is_refused(
     message = refused("average", shared / "pipeline", tmp_path / "memm", *out)
     assert "holds a MEMM; only boosted CRFs" in message
     assert not (tmp_path / "out").exists()
+
+
+def test_features_of_words_are_part_of_the_average(tmp_path: Path) -> None:
+    data = tiny_file(tmp_path, "train.conll")
+    lists = {name: tmp_path / f"{name}.txt" for name in ("names", "others")}
+    lists["names"].write_text("Ada\nBob\n", encoding="utf8")
+    lists["others"].write_text("Rome\n", encoding="utf8")
+    models = []
+    for seed, name in enumerate(("names", "names", "others")):
+        models.append(tmp_path / f"{seed}.treecrf")
+        option = ["--features", f"gazetteer.known={lists[name]}", "--set", f"seed={seed}"]
+        good("train", data, "-o", models[-1], "--rounds", "4", *option)
+    good("average", *models[:2], "-o", tmp_path / "both.treecrf")
+    averaged, first = (load_model(str(path))[1] for path in (tmp_path / "both.treecrf", models[0]))
+    words = [container.dump(model.words.to_state()) for model in (averaged, first)]
+    assert words[0] == words[1]
+    message = refused("average", models[0], models[2], "-o", tmp_path / "no.treecrf")
+    assert "train them with the same --features" in message

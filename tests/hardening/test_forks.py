@@ -157,3 +157,32 @@ def test_a_child_does_not_use_rows_that_were_being_filled_at_the_fork():
         out, err = child.end()
         assert child.code == 0, err
         assert out == "done\n"
+
+
+FORKING = """
+import os
+import threading
+import time
+import spacy_treecrf.engine.kernel
+
+end = time.monotonic() + 3.0
+
+def fork():
+    while time.monotonic() < end:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+
+threads = [threading.Thread(target=fork) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("done", flush=True)
+"""
+
+
+def test_several_threads_may_fork_at_once():
+    with Child.script(FORKING) as child:
+        assert child.line() == "done"

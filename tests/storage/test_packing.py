@@ -17,6 +17,7 @@ from srsly import msgpack
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.packing import (
     DTYPES,
+    TEXTS,
     packed_array,
     packed_texts,
     unpacked_array,
@@ -172,7 +173,7 @@ def test_packed_values_have_no_meaning_in_the_plain_format() -> None:
     ("change", "message"),
     [
         (lambda b: b[:5], "ends before its length"),
-        (lambda b: struct.pack("<Q", 2**60) + b[8:], "announces more than can be compressed"),
+        (lambda b: struct.pack("<Q", 2**60) + b[8:], "unfolds to very many times its size"),
         (lambda b: struct.pack("<Q", 5) + b[8:], "another length"),
         (lambda b: struct.pack("<Q", 5000) + b[8:], "another length"),
         (lambda b: b[:-6], "another length"),
@@ -195,3 +196,16 @@ def test_flipped_bytes_behind_a_right_checksum_are_refused_or_read() -> None:
         damaged[rng.randrange(length)] ^= 1 << rng.randrange(8)
         data = struct.pack("<Q", length) + zlib.compress(bytes(damaged), 1)
         state_or_refusal(seal(data, version=2))
+
+
+def test_texts_that_unfold_to_very_many_times_their_size_are_refused() -> None:
+    n = 200_000
+    shared, lengths = np.full(n, 255), np.zeros(n, np.int64)
+    shared[0], lengths[0] = 0, 255
+    bomb = {TEXTS: packed_array(shared), "lengths": packed_array(lengths), "data": b"a" * 255}
+    with pytest.raises(ValueError, match="unfold to very many times"):
+        unpacked_texts(bomb)
+    few = [f"{'a' * 250}{i}" for i in range(10_000)]
+    packed = packed_texts(few)
+    assert packed is not None
+    assert unpacked_texts(packed) == few

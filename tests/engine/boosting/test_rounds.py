@@ -120,5 +120,7 @@ def test_of_equal_f1_the_likelier_round_is_kept() -> None:
         def held_out_figures(self) -> HeldOut | None:
             return HeldOut(-abs(self.rounds - 4.0), 0.5, 0.9)
 
-    assert run_rounds(SameF1([]), 9, Stopping(3, "f1")) == "round 4"
+    assert run_rounds(SameF1([]), 9, Stopping(5, "f1")) == "round 4"
+    # Patience counts from the last rise of F1: the loop ends before round 4.
+    assert run_rounds(SameF1([]), 9, Stopping(3, "f1")) == "round 3"
     assert run_rounds(SameF1([]), 9, Stopping(3, "accuracy")) == "round 0"
