@@ -15,6 +15,7 @@ def run(command: list[str | Path], cwd: Path) -> str:
     """Standard output of a command, run as in a shell that has no environment activated."""
     inherited = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"}
     environment = {name: value for name, value in os.environ.items() if name not in inherited}
+    environment["PYTHONUNBUFFERED"] = "1"  # what it and its own commands print stays in order
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
     )

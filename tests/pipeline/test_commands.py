@@ -234,7 +234,7 @@ def entities(doc: Doc) -> list[tuple[str, str, float]]:
 
 
 @pytest.mark.slow
-def test_ordinary_batches_boost_stochastically(folder: Path) -> None:
+def test_ordinary_batches_are_gathered(folder: Path) -> None:
     batcher = {"@batchers": "spacy.batch_by_sequence.v1", "size": 30, "get_length": None}
     config = changed_config(
         folder,
@@ -242,13 +242,13 @@ def test_ordinary_batches_boost_stochastically(folder: Path) -> None:
         training__batcher=batcher,
         training__max_steps=7,
         training__eval_frequency=4,
-        components__treecrf__rounds_per_step=1,
+        components__treecrf__rounds_per_step=4,
     )
     table = rows(train(folder, config, "batches", *options("ner")))
     assert [row[:2] for row in table] == [["0", "0"], ["1", "4"]]
     assert float(table[-1][-1]) > 0.8
     nlp = spacy.load(folder / "batches" / "model-last")
-    assert pipe_of(nlp).shim.trained.rounds == 8
+    assert pipe_of(nlp).shim.trained.rounds == 4, "for the first epoch: no score rises after it"
 
 
 @pytest.mark.slow
