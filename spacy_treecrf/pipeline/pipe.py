@@ -40,6 +40,7 @@ from spacy_treecrf.pipeline.stored_pipe import (
     write_cfg,
 )
 from spacy_treecrf.pipeline.tasks.task import Task
+from spacy_treecrf.pipeline.training_data import describe_training_data
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -142,9 +143,10 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         """Learn labels and features; the examples should be the whole training data."""
         validate_get_examples(get_examples, "TreeCRF.initialize")
         examples = list(get_examples())
+        gold = [self.task.gold(example) for example in examples]
+        describe_training_data(self.name, self.task, gold)
         if labels is None:
-            found = {name for e in examples for name in names_of(self.task, self.task.gold(e))}
-            labels = sorted(found)
+            labels = sorted({name for tokens in gold for name in names_of(self.task, tokens)})
         for label in labels:
             check_label(label)
         self.shim.learned = None

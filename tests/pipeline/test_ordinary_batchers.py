@@ -34,6 +34,8 @@ def test_debug_config_and_data_know_the_pipe(made_up: Path) -> None:
     assert "Config is valid" in spacy_command(made_up, "debug", "config", "plain.cfg", *PATHS)
     shown = spacy_command(made_up, "debug", "data", "plain.cfg", *PATHS)
     assert "Pipeline can be initialized with data" in shown
+    assert "Training data of 'treecrf'" in shown
+    assert "120 docs" in shown
 
 
 @pytest.mark.slow
