@@ -48,6 +48,7 @@ ROOMS = {
     "pipeline/tasks": BASE,
     "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
     "corpora": BASE,
+    "formats": BASE | {"corpora", "columnar"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
     "configs": set(),

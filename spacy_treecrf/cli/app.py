@@ -9,6 +9,7 @@ import typer
 from spacy_treecrf import __version__
 from spacy_treecrf.cli import (
     average,
+    convert,
     corpus,
     evaluate,
     init,
@@ -48,6 +49,7 @@ app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_mode
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
+app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.command("warmup", epilog=warmup.EXAMPLES)(warmup.warmup)

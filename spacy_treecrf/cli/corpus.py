@@ -74,7 +74,7 @@ def prepare(
     all_: Annotated[bool, typer.Option("--all", help="Everything: the split rule `all`.")] = False,
     inputs: Annotated[
         list[Path] | None,
-        typer.Option("--input", help="Own files, of the data sets conll and faq; repeatable."),
+        typer.Option("--input", help="Own files, of conll, faq and parserator; repeatable."),
     ] = None,
     columns: Annotated[
         str, typer.Option(help="Of the data set conll: names of the columns, e.g. word,pos,ner.")

@@ -1,6 +1,6 @@
 """Corpora: files in, labelled sequences out, in splits that never change.
 
-Scripts and the command line may import it; it imports labels alone.
+Formats, scripts and the command line may import it; it imports labels alone.
 """
 
 from spacy_treecrf.corpora.docs import tasks_of, to_docs

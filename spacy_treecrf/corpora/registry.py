@@ -15,6 +15,7 @@ from spacy_treecrf.corpora import (
     moby,
     nettalk,
     ocr,
+    parserator,
     protein,
     protein8,
     salesman,
@@ -112,7 +113,7 @@ def load_corpus(
     """The sequences of a corpus in "train", "dev" and "test".
 
     split: The name of a rule of the corpus; None: its first.
-    inputs: The files of `conll` and `faq`, which the user names.
+    inputs: The files of `conll`, `faq` and `parserator`, which the user names.
     columns: The names of the columns of a file of `conll`.
     folder: The folder of the corpora; None: $TREECRF_CORPORA, or else assets/.
     seed: The seed of the small splits and of synthetic data.
@@ -129,7 +130,9 @@ def load_corpus(
     if corpus.needs_inputs and not inputs:
         raise ValueError(f"treecrf: corpus {name} has no files of its own; name your input files")
     if inputs and not corpus.needs_inputs:
-        raise ValueError(f"treecrf: corpus {name} takes no input files; name them for conll or faq")
+        raise ValueError(
+            f"treecrf: corpus {name} takes no input files; name them for conll, faq or parserator"
+        )
     if columns and name != "conll":
         raise ValueError(f"treecrf: corpus {name} has columns of its own; name them for conll only")
     paths = [Path(path) for path in inputs]
@@ -185,12 +188,13 @@ def _load_faq(request: Request, paths: list[Path]) -> Splits:
     return faq.leave_file_out(paths, int(request.split.removeprefix("file")))
 
 
+def _load_parserator(request: Request, paths: list[Path]) -> Splits:
+    _refuse_many(paths, "parserator")
+    return _parts_of_files([parserator.read_parserator(path) for path in paths])
+
+
 def _load_conll(request: Request, paths: list[Path]) -> Splits:
-    if len(paths) > 3:
-        raise ValueError(
-            f"treecrf: {len(paths)} input files for corpus conll; give one, which is split, or "
-            "train and test, or train, dev and test"
-        )
+    _refuse_many(paths, "conll")
     parts = [conll.read_conll(path, request.columns) for path in paths]
     for path, sequences in zip(paths[1:], parts[1:], strict=True):
         here, first = list(sequences[0].features), list(parts[0][0].features)
@@ -199,6 +203,18 @@ def _load_conll(request: Request, paths: list[Path]) -> Splits:
                 f"treecrf: {path} has {len(here) + 2} columns, {paths[0]} has {len(first) + 2}; "
                 "use files with the same columns"
             )
+    return _parts_of_files(parts)
+
+
+def _refuse_many(paths: list[Path], name: str) -> None:
+    if len(paths) > 3:
+        raise ValueError(
+            f"treecrf: {len(paths)} input files for corpus {name}; give one, which is split, or "
+            "train and test, or train, dev and test"
+        )
+
+
+def _parts_of_files(parts: list[list[LabelledSequence]]) -> Splits:
     if len(parts) == 1:
         return by_hash(parts[0])
     return {"train": parts[0], "dev": parts[1] if len(parts) == 3 else [], "test": parts[-1]}
@@ -326,6 +342,18 @@ CORPORA = {
             "your own",
             "your own files",
             _load_faq,
+            needs_inputs=True,
+        ),
+        Corpus(
+            "parserator",
+            "Labelled XML of parserator and usaddress",
+            "word",
+            {parserator.LAYER: f"ext:{parserator.LAYER}"},
+            parserator.LAYER,
+            ("files",),
+            "your own",
+            "your own files",
+            _load_parserator,
             needs_inputs=True,
         ),
         Corpus(

@@ -131,7 +131,7 @@ def _content(
     if format == "conll":
         label = layer or (corpus.label if corpus.tasks else next(iter(sequences[0].labels)))
         given = [name for name in corpus.given if name != label]
-        return lambda part: _conll_lines(part, label, given)
+        return lambda part: conll_lines(part, label, given)
     tasks = tasks_of(corpus, sequences)
     return lambda part: [_doc_bin(part, corpus, tasks)]
 
@@ -166,10 +166,10 @@ def write_conll(
 ) -> None:
     """Write a column file with tabs: the word, features, given layers, and the label last."""
     with replacing(path) as file:
-        file.writelines(_conll_lines(sequences, label, given))
+        file.writelines(conll_lines(sequences, label, given))
 
 
-def _conll_lines(
+def conll_lines(
     sequences: Sequence[LabelledSequence], label: str, given: Sequence[str]
 ) -> Iterator[bytes]:
     for sequence in sequences:

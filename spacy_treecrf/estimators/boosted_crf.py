@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
 from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.models.averaging import pooled
 from spacy_treecrf.models.crf import CRF, CRFRecipe
+from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel
+from spacy_treecrf.storage.crfsuite_file import read_crfsuite
 
 
 class BoostedCRF(LinearFeatures):
@@ -232,9 +236,36 @@ class BoostedCRF(LinearFeatures):
         estimator.integer_labels_ = given[0].integer_labels_
         return estimator
 
+    @classmethod
+    def from_crfsuite(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        numbers: Iterable[str] | None = None,
+        **parameters: Any,
+    ) -> BoostedCRF:
+        """Read a model that CRFsuite, python-crfsuite or sklearn-crfsuite has trained.
+
+        It takes the same dicts, and predicts what CRFsuite predicts. With warm_start=True, `fit`
+        boosts it further: the old weights stay as the linear part, and trees are added.
+
+        numbers: Names of attributes that may have any number as their value, of which CRFsuite
+        takes a multiple of the weight; others may have whole numbers from 0 to 1000. None means
+        all attributes that seem to be no texts of a key.
+        parameters: Those of the estimator. family is "separate" and linear_rounds is 0 unless
+        given.
+        """
+        estimator = cls(**{"family": "separate", "linear_rounds": 0, **parameters})
+        settings = estimator._recipe().settings
+        estimator.model_ = crf_of_crfsuite(read_crfsuite(path), settings, numbers)
+        return estimator
+
     def _linear_part(self) -> WeightTables:
-        potentials = self.model_.potentials
-        return potentials.linear.categorical, potentials.linear.numeric, potentials.edges
+        potentials, columns = self.model_.potentials, self.model_.columns
+        categorical = potentials.linear.categorical
+        if isinstance(columns, AttributeColumns):  # without multiples of their weights
+            categorical = categorical[: columns.n_attributes]
+        return categorical, potentials.linear.numeric, potentials.edges
 
     def _recipe(self) -> CRFRecipe:
         return CRFRecipe(Settings.of(self))
@@ -248,7 +279,9 @@ class BoostedCRF(LinearFeatures):
                 f"treecrf: warm_start goes on with a model of family={own.family!r}, "
                 f"order={own.order}, missing={own.missing!r}; set the same, or warm_start=False"
             )
-        return super()._continued(model)
+        continued = super()._continued(model)
+        assert isinstance(continued, CRF)
+        return on_grid(continued) if isinstance(continued.columns, AttributeColumns) else continued
 
     @classmethod
     def _parameters_of(cls, model: SequenceModel) -> dict[str, Any]:

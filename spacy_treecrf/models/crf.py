@@ -18,6 +18,7 @@ from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
+from spacy_treecrf.engine.encoding.attribute_columns import columns_from_state
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, in_trees
 from spacy_treecrf.engine.sequences import Sequences
@@ -167,7 +168,7 @@ class CRF(SequenceModel):
         labels = reader.strings("labels", unique=True)
         if not labels:
             reader.fail("labels", "at least one label", "none")
-        columns = Columns.from_state(reader.table("columns"))
+        columns = columns_from_state(reader.table("columns"))
         n_labels, n_features, n_numeric = (
             len(labels),
             len(columns.counts),

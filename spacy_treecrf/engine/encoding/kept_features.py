@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
 from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS, Columns
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
 
@@ -14,9 +15,10 @@ from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
 def may_drop_features(columns: Columns) -> bool:
     """Whether a feature that nothing uses is the same as an absent one.
 
-    It is not where its column must be known to tell which values are missing.
+    It is not where its column must be known to tell which values are missing, or where it is known
+    by its number.
     """
-    return columns.missing == ABSENT_METHOD
+    return columns.missing == ABSENT_METHOD and not isinstance(columns, AttributeColumns)
 
 
 def in_order_of_names(columns: Columns, features: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -1,0 +1,202 @@
+"""Conversion from one format to another, and which formats there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, to_docs
+from spacy_treecrf.formats.annotated_text import AnnotatedText, Tally
+from spacy_treecrf.formats.brat import read_brat, write_brat
+from spacy_treecrf.formats.conllu import read_conllu, write_conllu
+from spacy_treecrf.formats.doccano import read_doccano, write_doccano
+from spacy_treecrf.formats.label_studio import read_label_studio, write_label_studio
+from spacy_treecrf.formats.offsets import COUNTINGS
+from spacy_treecrf.formats.prodigy import read_prodigy, write_prodigy
+from spacy_treecrf.formats.token_files import (
+    read_column_docs,
+    read_iob_docs,
+    read_json_docs,
+    read_spacy_docs,
+    write_column_docs,
+    write_iob_docs,
+    write_spacy_docs,
+)
+from spacy_treecrf.storage.files import check_target, refuse_inputs, replacing
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """A format of texts with spans of characters.
+
+    read: What yields texts. write: What forms a file; None: a folder, which is written otherwise.
+    counted: Whether offsets may be counted in other ways than the usual one.
+    """
+
+    read: Callable[..., Iterator[AnnotatedText]]
+    write: Callable[..., Iterator[bytes]] | None
+    counted: bool = False
+
+
+@dataclass(frozen=True)
+class TokenFormat:
+    """A format of tokens. write: What forms a file; None: it is only read."""
+
+    read: Callable[[Path], Iterator[Doc]]
+    write: Callable[[Iterable[Doc]], Iterator[bytes]] | None
+
+
+FORMATS: dict[str, TextFormat | TokenFormat] = {
+    "prodigy": TextFormat(read_prodigy, write_prodigy),
+    "label-studio": TextFormat(read_label_studio, write_label_studio, counted=True),
+    "doccano": TextFormat(read_doccano, write_doccano, counted=True),
+    "brat": TextFormat(read_brat, None),
+    "conll": TokenFormat(read_column_docs, write_column_docs),
+    "conllu": TokenFormat(read_conllu, write_conllu),
+    "iob": TokenFormat(read_iob_docs, write_iob_docs),
+    "json": TokenFormat(read_json_docs, None),
+    "spacy": TokenFormat(read_spacy_docs, write_spacy_docs),
+}
+_BY_SUFFIX = {
+    ".spacy": "spacy",
+    ".conllu": "conllu",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".tsv": "conll",
+    ".iob": "iob",
+    ".ann": "brat",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a conversion goes.
+
+    language: Whose tokenizer makes tokens, where the source has none and the target needs them.
+    alignment: What becomes of spans that do not align with tokens; see `alignment.to_docs`.
+    offsets: How doccano and Label Studio count, "utf-16" or "code-points"; None: as they do today.
+    force: Whether existing files are replaced.
+    """
+
+    language: str = "xx"
+    alignment: str = "strict"
+    offsets: str | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        choices = (("alignment", self.alignment, ALIGNMENTS), ("offsets", self.offsets, COUNTINGS))
+        for name, value, known in choices:
+            if value is not None and value not in known:
+                raise ValueError(f"treecrf: {name} is {value!r}; use one of {', '.join(known)}")
+
+
+def guess_format(path: Path) -> str:
+    """The format that a path tells by its suffix, or by being a folder."""
+    if path.is_dir():
+        return "brat"
+    if path.suffix not in _BY_SUFFIX:
+        raise ValueError(
+            f"treecrf: {path} does not tell its format; name one of {', '.join(FORMATS)} by --from "
+            "or --to"
+        )
+    return _BY_SUFFIX[path.suffix]
+
+
+def convert(
+    source: Path,
+    target: Path,
+    source_format: str | None = None,
+    target_format: str | None = None,
+    options: Options | None = None,
+) -> Tally:
+    """Read a file, or a folder of BRAT's, and write it in another format.
+
+    Returns what was converted and what was left out. Spans of characters stay as they are as long
+    as both formats have them.
+    """
+    options = options or Options()
+    reader = _format(source_format or guess_format(source))
+    writer = _format(target_format or guess_format(target))
+    if writer.write is None and writer.read is not read_brat:
+        raise ValueError("treecrf: the JSON of spaCy 2 is only read; write spacy or another format")
+    if not source.exists():
+        raise ValueError(f"treecrf: there is no {source}; check the path")
+    tally = Tally()
+    if writer.read is read_brat:
+        refuse_inputs(target, [source])
+        write_brat(_texts(reader, source, options, tally), target, options.force)
+        return tally
+    check_target(target)
+    if target.is_file() and not options.force:
+        raise ValueError(f"treecrf: {target} exists; use --force to replace it, or another name")
+    refuse_inputs(target, [source])
+    with replacing(target) as file:
+        file.writelines(_content(reader, writer, source, options, tally))
+    return tally
+
+
+def read_texts(
+    path: Path, format: str | None = None, options: Options | None = None
+) -> list[AnnotatedText]:
+    """The texts of a file in any format, for programs."""
+    reader = _format(format or guess_format(path))
+    return list(_texts(reader, path, options or Options(), Tally()))
+
+
+def _format(name: str) -> TextFormat | TokenFormat:
+    if name not in FORMATS:
+        raise ValueError(f"treecrf: there is no format {name!r}; use one of {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def _content(
+    reader: TextFormat | TokenFormat,
+    writer: TextFormat | TokenFormat,
+    source: Path,
+    options: Options,
+    tally: Tally,
+) -> Iterator[bytes]:
+    assert writer.write is not None
+    if isinstance(writer, TokenFormat) and isinstance(reader, TokenFormat):
+        return writer.write(_counted_docs(reader.read(source), tally))
+    texts = _texts(reader, source, options, tally)
+    if isinstance(writer, TextFormat):
+        return writer.write(texts, **_counting(writer, options))
+    docs = to_docs(texts, _blank(options.language), options.alignment, tally)
+    return writer.write(docs)
+
+
+def _texts(
+    reader: TextFormat | TokenFormat, source: Path, options: Options, tally: Tally
+) -> Iterable[AnnotatedText]:
+    if isinstance(reader, TokenFormat):
+        return tally.counted(from_docs(reader.read(source)))
+    return tally.counted(reader.read(source, tally, **_counting(reader, options)))
+
+
+def _counting(format: TextFormat, options: Options) -> dict[str, Any]:
+    return {"counting": options.offsets} if format.counted else {}
+
+
+def _counted_docs(docs: Iterable[Doc], tally: Tally) -> Iterator[Doc]:
+    for doc in docs:
+        tally.texts += 1
+        tally.spans += len(doc.ents)
+        yield doc
+
+
+def _blank(language: str) -> Language:
+    import spacy
+
+    try:
+        return spacy.blank(language)
+    except ImportError as error:
+        raise ValueError(
+            f"treecrf: spaCy has no language {language!r}; use a code as en, de or xx"
+        ) from error
