@@ -38,13 +38,14 @@ ROOMS = {
     "engine/future": BOOSTING | {"engine/memm"},
     "engine/codes": BOOSTING | {"engine/perceptron"},
     "models": ENGINE,
-    "estimators": ENGINE | {"models"},
+    "explain": ENGINE | {"models"},
+    "estimators": ENGINE | {"models", "explain"},
     "features": ENGINE_ROOT | {"engine/encoding", "features/kernels"},
     "features/kernels": ENGINE_ROOT,
     # word features are those of the pipe, and are imported where a model has them
     "columnar": ENGINE | {"models", "estimators", "features"},
     "evaluation": ENGINE | {"models", "columnar"},
-    "pipeline": ENGINE | {"models", "features", "evaluation", "pipeline/tasks"},
+    "pipeline": ENGINE | {"models", "features", "evaluation", "explain", "pipeline/tasks"},
     "pipeline/tasks": BASE,
     "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
     "corpora": BASE,
@@ -56,7 +57,7 @@ ROOMS = {
 ROOMS["cli"] = set(ROOMS) | {"cli"}
 MOST_MODULES = 25  # in a folder
 NUMBA = ("kernel", "kernel_cache", "kernel_parts", "intrinsics")  # may import it, in the engine
-WITHOUT_SPACY = ("storage", "labels", "engine", "models", "estimators", "columnar")
+WITHOUT_SPACY = ("storage", "labels", "engine", "models", "explain", "estimators", "columnar")
 
 
 def loaded_after(code: str) -> set[str]:
