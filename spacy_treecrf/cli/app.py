@@ -15,6 +15,7 @@ from spacy_treecrf.cli import (
     inspect_model,
     plot,
     prune,
+    serve,
     settings,
     tag,
     train,
@@ -48,6 +49,7 @@ app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_mode
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.command("warmup", epilog=warmup.EXAMPLES)(warmup.warmup)

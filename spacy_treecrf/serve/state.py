@@ -1,0 +1,60 @@
+"""What all routes share while the server runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+from spacy.tokens import Doc
+from starlette.requests import Request
+
+from spacy_treecrf.serve.annotating import PipelineAnnotator
+from spacy_treecrf.serve.batching import Answer, Batcher, Input
+from spacy_treecrf.serve.limits import Limits
+from spacy_treecrf.serve.metrics import Metrics
+from spacy_treecrf.serve.refusals import Refusal
+
+
+@dataclass(frozen=True)
+class Service:
+    """The pipeline, its queue, and what is counted."""
+
+    annotator: PipelineAnnotator
+    limits: Limits
+    metrics: Metrics
+    batcher: Batcher
+
+    async def answers(self, inputs: list[Input], answer: Callable[[Doc], Answer]) -> list[Answer]:
+        """Answers to all inputs, in their order; 504 if that takes too long."""
+        futures = self.batcher.submit(inputs, answer)
+        try:
+            with anyio.fail_after(self.limits.timeout):
+                return [await future for future in futures]
+        except TimeoutError:
+            reason = f"the answer took more than {self.limits.timeout:g} seconds"
+            raise Refusal(504, reason) from None
+        finally:
+            for future in futures:  # what nobody waits for any more is not annotated
+                if not future.done():
+                    future.cancel()
+                elif not future.cancelled():
+                    future.exception()  # so that asyncio does not tell of errors after the first
+
+
+@asynccontextmanager
+async def running(
+    annotator: PipelineAnnotator, limits: Limits, metrics: Metrics
+) -> AsyncIterator[Service]:
+    """The service with its thread, which ends after all that waits."""
+    batcher = Batcher(annotator, limits, metrics)
+    try:
+        yield Service(annotator, limits, metrics, batcher)
+    finally:
+        batcher.close()
+
+
+def service_of(request: Request) -> Service:
+    service: Service = request.state.service
+    return service
