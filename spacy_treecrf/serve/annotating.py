@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_treecrf.columnar.model import model_file
 from spacy_treecrf.labels.biluo import biluo_spans
+from spacy_treecrf.pipeline.confidence import span_probability, token_probabilities
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.serve.batching import Answer, Input
 from spacy_treecrf.serve.refusals import Refusal
@@ -77,43 +80,44 @@ class PipelineAnnotator:
 
     def tell(self, doc: Doc, nbest: int = 0, marginals: bool = False) -> Answer:
         """The doc as an AnnotatedText."""
+        text = doc.text
+        words = [token.text for token in doc]
+        offsets = [(token.idx, token.idx + len(word)) for token, word in zip(doc, words, strict=True)]
         labels = self.pipe.task.gold(Example(doc, doc))
         if self.has_spans:
             labels = [label or "O" for label in labels]
-        probabilities = doc.user_data.get("treecrf_prob") if self.pipe.probabilities else None
-        starts = [token.idx for token in doc]
-        words = [token.text for token in doc]
+        known = token_probabilities(doc) if self.pipe.probabilities else None
         told: Answer = {
-            "text": doc.text,
+            "text": text,
             "tokens": words,
-            "offsets": [(a, a + len(word)) for a, word in zip(starts, words, strict=True)],
+            "offsets": offsets,
             "labels": labels,
-            "probabilities": None,
-            "spans": self._spans(doc, labels) if self.has_spans else [],
+            "probabilities": None if known is None else _rounded(known),
+            "spans": self._spans(doc, text, offsets, labels) if self.has_spans else [],
         }
-        if probabilities is not None and len(probabilities) == len(doc):
-            told["probabilities"] = _rounded(probabilities.tolist())
         if nbest:
             found = self.pipe.nbest(doc, nbest) if len(doc) else []
             told["nbest"] = [
                 {"labels": best, "probability": round(p, DECIMALS)} for best, p in found
             ]
         if marginals:
-            told["marginals"] = self._marginals(doc)
+            told["marginals"] = self._marginals(doc) if len(doc) else []
         return told
 
-    def _spans(self, doc: Doc, labels: Sequence[str | None]) -> list[Answer]:
+    def _spans(
+        self, doc: Doc, text: str, offsets: list[tuple[int, int]], labels: Sequence[str | None]
+    ) -> list[Answer]:
         told = []
-        for start, end, label in biluo_spans(labels):
-            span = Span(doc, start, end, label)
-            p = span._.treecrf_prob if self.pipe.probabilities else None
+        for first, after, label in biluo_spans(labels):
+            start, end = offsets[first][0], offsets[after - 1][1]
+            p = span_probability(doc, start, end, label) if self.pipe.probabilities else None
             told.append(
                 {
-                    "start": span.start_char,
-                    "end": span.end_char,
-                    "first_token": start,
-                    "last_token": end - 1,
-                    "text": span.text,
+                    "start": start,
+                    "end": end,
+                    "first_token": first,
+                    "last_token": after - 1,
+                    "text": text[start:end],
                     "label": label,
                     "probability": None if p is None else round(p, DECIMALS),
                 }
@@ -121,15 +125,15 @@ class PipelineAnnotator:
         return told
 
     def _marginals(self, doc: Doc) -> list[dict[str, float]]:
-        if not len(doc):
-            return []
-        names = self.pipe.sequence_labels
+        names = np.array(self.pipe.sequence_labels)
         told = []
-        for row in self.pipe.marginals(doc).tolist():
-            kept = [(p, name) for p, name in zip(row, names, strict=True) if p >= SMALLEST]
-            told.append({name: round(p, DECIMALS) for p, name in sorted(kept, reverse=True)})
+        for row in self.pipe.marginals(doc):
+            best = np.argsort(-row, kind="stable")
+            best = best[row[best] >= SMALLEST]
+            told.append(dict(zip(names[best].tolist(), _rounded(row[best]), strict=True)))
         return told
 
 
-def _rounded(values: list[float]) -> list[float]:
-    return [round(value, DECIMALS) for value in values]
+def _rounded(values: npt.NDArray[np.floating[Any]]) -> list[float]:
+    rounded: list[float] = values.astype(np.float64).round(DECIMALS).tolist()
+    return rounded

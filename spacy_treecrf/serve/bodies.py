@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 
-import anyio
 from starlette.requests import Request
 
 from spacy_treecrf.serve.limits import Limits
 from spacy_treecrf.serve.refusals import CLOSE, Refusal
+
+if sys.version_info >= (3, 11):
+    from asyncio import timeout as time_limit
+else:
+    from async_timeout import timeout as time_limit
 
 JSON = ("application/json",)
 JSON_LINES = ("application/x-ndjson", "application/jsonl")
@@ -37,13 +43,13 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     parts: list[bytes] = []
     n_bytes = 0
     try:
-        with anyio.fail_after(limits.timeout):
+        async with time_limit(limits.timeout):
             async for part in request.stream():
                 n_bytes += len(part)
                 if n_bytes > limits.max_bytes:
                     raise too_long("body", limits)
                 parts.append(part)
-    except TimeoutError:
+    except asyncio.TimeoutError:
         raise too_slow(limits) from None
     return b"".join(parts)
 
@@ -58,9 +64,9 @@ async def read_lines(request: Request, limits: Limits) -> AsyncIterator[bytes | 
     parts = request.stream()
     while True:
         try:
-            with anyio.fail_after(limits.timeout):
+            async with time_limit(limits.timeout):
                 part = await anext(parts)
-        except TimeoutError:
+        except asyncio.TimeoutError:
             yield too_slow(limits)
             return
         except StopAsyncIteration:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spacy_treecrf.serve.metrics import Metrics
@@ -49,7 +48,7 @@ class Guards:
             await send(message)
 
         try:
-            host = host_of(Request(scope).headers.get("host", ""))
+            host = _host_of(scope)
             if self._hosts is not None and host not in self._hosts:
                 reason = f"this server is not {host or 'a nameless host'}; see --allow-host"
                 await Refusal(421, reason).response()(scope, receive, counting)
@@ -61,8 +60,10 @@ class Guards:
             self._metrics.add_request(path, _known_method(scope["method"]), status, seconds)
 
 
-def host_of(header: str) -> str:
-    """The name of a Host header, without its port and the brackets of IPv6."""
+def _host_of(scope: Scope) -> str:
+    """The name in the Host header, without its port and the brackets of IPv6."""
+    found = [value for name, value in scope["headers"] if name == b"host"]
+    header = found[0].decode("latin-1") if len(found) == 1 else ""
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -71,6 +72,9 @@ def run(app: ASGIApp, bound: socket.socket, limits: Limits, started: Callable[[]
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(limits.timeout)),
     )
+    # What is loaded by now stays: Python need not look through it for garbage again and again.
+    gc.collect()
+    gc.freeze()
     _Server(config, started).run(sockets=[bound])
 
 
