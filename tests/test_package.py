@@ -49,6 +49,7 @@ ROOMS = {
     "pipeline": ENGINE | {"models", "features", "evaluation", "explain", "pipeline/tasks"},
     "pipeline/tasks": BASE,
     "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
+    "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
     "corpora": BASE,
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},

@@ -25,7 +25,9 @@ from spacy_treecrf.pages.markup import Child, Markup, join, table, tag
 
 N_COLOURS = 8  # classes c0 to c7 of the stylesheet
 ROW = 24  # height of a bar with its name
-NAME_WIDTH, VALUE_WIDTH = 150, 96
+LETTER, MOST_LETTERS = 7.2, 30  # width of a letter; letters of a name that are shown
+VALUE_WIDTH = 78
+FEW = 30  # answers; a bin with fewer has a small dot
 MARKERS = 30  # a line of fewer points shows them
 
 
@@ -50,7 +52,7 @@ class Bar:
 
 def figure(picture: Markup, caption: str, alternative: Markup | None = None) -> Markup:
     """A picture with its caption, and its numbers in a table that can be opened."""
-    parts: list[Child] = [picture, tag("figcaption", caption)]
+    parts: list[Child] = [tag("figcaption", caption), picture]
     if alternative is not None:
         parts.append(tag("details", tag("summary", "The numbers"), alternative))
     return tag("figure", parts)
@@ -84,19 +86,20 @@ def bar_chart(title: str, bars: Sequence[Bar], *, most: float | None = None) -> 
     """
     ends = [max(bar.value, bar.high or 0.0) for bar in bars]
     most = most or max([*ends, 1e-12])
-    scale = (WIDTH - NAME_WIDTH - VALUE_WIDTH) / most
+    names = [bar.name if len(bar.name) <= MOST_LETTERS else _cut(bar.name) for bar in bars]
+    left = max(map(len, names), default=0) * LETTER + 14
+    scale = (WIDTH - left - VALUE_WIDTH) / most
     parts = []
     for i, bar in enumerate(bars):
         top, middle = ROW * i + 4, ROW * i + ROW / 2 + 2
-        name = bar.name if len(bar.name) <= 20 else f"{bar.name[:19]}…"
-        parts.append(tag("text", name, x=NAME_WIDTH - 8, y=middle + 4, text_anchor="end"))
+        parts.append(tag("text", names[i], x=left - 8, y=middle + 4, text_anchor="end"))
         width = max(0.0, bar.value) * scale
-        parts.append(tag("rect", x=NAME_WIDTH, y=top, width=width, height=ROW - 6, class_="bar c0"))
+        parts.append(tag("rect", x=left, y=top, width=width, height=ROW - 6, class_="bar c0"))
         end = bar.value
         if bar.low is not None and bar.high is not None:
-            parts += _whiskers(NAME_WIDTH + bar.low * scale, NAME_WIDTH + bar.high * scale, middle)
+            parts += _whiskers(left + bar.low * scale, left + bar.high * scale, middle)
             end = max(bar.value, bar.high)
-        parts.append(tag("text", bar.text, x=NAME_WIDTH + end * scale + 8, y=middle + 4))
+        parts.append(tag("text", bar.text, x=left + end * scale + 8, y=middle + 4))
     return _picture(title, parts, height=ROW * len(bars) + 4)
 
 
@@ -130,7 +133,10 @@ def reliability_chart(
     places = [(x_at(x, p), y_at(y, right)) for _, _, _, p, right in bins]
     text = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
     parts.append(tag("polyline", points=text, class_="line c0"))
-    parts += [tag("circle", cx=a, cy=b, r=4, class_="dot c0") for a, b in places]
+    parts += [
+        tag("circle", cx=a, cy=b, r=4 if own[2] >= FEW else 2, class_="dot c0")
+        for own, (a, b) in zip(bins, places, strict=True)
+    ]
     return _picture(title, parts)
 
 
@@ -149,6 +155,12 @@ def heat_table(labels: Sequence[str], counts: Sequence[Sequence[int]], caption: 
         [labels[i], *(cell(i, j, n) for j, n in enumerate(row))] for i, row in enumerate(counts)
     ]
     return table(["gold ↓ predicted →", *labels], rows, caption=caption)
+
+
+def _cut(name: str) -> str:
+    """The ends of a long name: features differ at either of them."""
+    half = MOST_LETTERS // 2
+    return f"{name[: half - 1]}…{name[-half:]}"
 
 
 def _legend(names: Iterable[str]) -> Markup:
@@ -179,6 +191,5 @@ def _whiskers(low: float, high: float, y: float) -> list[Markup]:
 
 
 def _picture(title: str, parts: Iterable[Markup], height: int = HEIGHT) -> Markup:
-    return tag(
-        "svg", tag("title", title), parts, viewBox=f"0 0 {WIDTH} {height}", role="img", class_="chart"
-    )  # fmt: skip
+    box = f"0 0 {WIDTH} {height}"
+    return tag("svg", tag("title", title), parts, viewBox=box, role="img", class_="chart")

@@ -1,6 +1,6 @@
 """Plain data in few characters: names of fields are written once, and so are repeated strings.
 
-`text_page.js` unpacks them. A list is [0, ...], an object [number of its shape, ...], and a string
+`packing.js` unpacks them. A list is [0, ...], an object [number of its shape, ...], and a string
 that was written before is "~" and its number to base 36; other strings that begin with "~" get
 another one in front.
 """

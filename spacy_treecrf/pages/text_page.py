@@ -9,7 +9,7 @@ from spacy_treecrf.pages.document import document, in_frame
 from spacy_treecrf.pages.markup import tag
 from spacy_treecrf.pages.packing import packed
 
-SCRIPTS = ("panel.js", "text_page.js")
+SCRIPTS = ("packing.js", "panel.js", "text_page.js")
 MOST_CONTRIBUTIONS = 16  # of a token; the others are summed up
 MOST_EFFECTS = 8
 MOST_LABELS = 8
@@ -48,10 +48,11 @@ def in_notebook(sequences: Iterable[dict[str, Any]], title: str = "Explanation")
 def shortened(sequence: dict[str, Any]) -> dict[str, Any]:
     """A sequence with only as much of each explanation as the panel shows."""
     texts = sequence["texts"] or [str(i + 1) for i in range(len(sequence["labels"]))]
-    return {**sequence, "texts": texts, "tokens": [_short_token(t) for t in sequence["tokens"]]}
+    return {**sequence, "texts": texts, "tokens": [shortened_token(t) for t in sequence["tokens"]]}
 
 
-def _short_token(token: dict[str, Any]) -> dict[str, Any]:
+def shortened_token(token: dict[str, Any]) -> dict[str, Any]:
+    """An explanation of a token with only what the panel shows; the rest is summed up."""
     # The largest of either sign: the panel shows those for and those against.
     ordered = sorted(token["contributions"], key=lambda one: -abs(one["value"]))
     positive = [one for one in ordered if one["value"] > 0][: MOST_CONTRIBUTIONS // 2]

@@ -1,17 +1,3 @@
-// Shows the texts of the page: the data are packed (spacy_treecrf/pages/packing.py).
+// Shows the texts of the page.
 "use strict";
-(() => {
-  const { strings, shapes, packed } = JSON.parse(document.getElementById("treecrf-data").textContent);
-  const unpack = (value) => {
-    if (typeof value === "string") {
-      if (value[0] !== "~") return value;
-      return value[1] === "~" ? value.slice(1) : strings[parseInt(value.slice(1), 36)];
-    }
-    if (!Array.isArray(value)) return value;
-    const parts = value.slice(1).map(unpack);
-    if (value[0] === 0) return parts;
-    return Object.fromEntries(shapes[value[0] - 1].map((key, i) => [key, parts[i]]));
-  };
-  const { sequences, types, spans } = unpack(packed);
-  treecrf.workplace(document.getElementById("texts"), { types, spans })(sequences);
-})();
+treecrf.workplace(document.getElementById("texts"), treecrfData)(treecrfData.sequences);
