@@ -38,7 +38,8 @@ ROOMS = {
     "engine/future": BOOSTING | {"engine/memm"},
     "engine/codes": BOOSTING | {"engine/perceptron"},
     "models": ENGINE,
-    "explain": ENGINE | {"models"},
+    "pages": set(),
+    "explain": ENGINE | {"models", "pages"},
     "estimators": ENGINE | {"models", "explain"},
     "features": ENGINE_ROOT | {"engine/encoding", "features/kernels"},
     "features/kernels": ENGINE_ROOT,
@@ -48,6 +49,7 @@ ROOMS = {
     "pipeline": ENGINE | {"models", "features", "evaluation", "explain", "pipeline/tasks"},
     "pipeline/tasks": BASE,
     "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
+    "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
     "corpora": BASE,
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},

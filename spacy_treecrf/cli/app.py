@@ -15,6 +15,7 @@ from spacy_treecrf.cli import (
     inspect_model,
     plot,
     prune,
+    report,
     serve,
     settings,
     tag,
@@ -46,6 +47,7 @@ app.command("tag", epilog=tag.EXAMPLES)(tag.tag)
 app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
