@@ -193,7 +193,11 @@ def main() -> None:
     if options.quick:
         options.seconds, options.turns = 10.0, 1
     if options.client:
-        print(json.dumps(asyncio.run(load(options.client, sentences(), options.clients, options.seconds))))
+        print(
+            json.dumps(
+                asyncio.run(load(options.client, sentences(), options.clients, options.seconds))
+            )
+        )
     elif options.pipe:
         print(json.dumps(pipe(options.pipe, options.seconds, options.threads)))
     elif options.model:

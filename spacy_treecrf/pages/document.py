@@ -27,26 +27,41 @@ def asset(name: str) -> str:
     return (folder / name).read_text(encoding="utf-8")
 
 
-def policy(style: str, scripts: tuple[str, ...]) -> str:
-    """The policy of a page with this style and these scripts, which are texts."""
+def policy(style: str, scripts: tuple[str, ...], asks_server: bool = False) -> str:
+    """The policy of a page with this style and these scripts, which are texts.
+
+    asks_server: Whether scripts may send requests to the server that the page came from.
+    """
     allowed = " ".join(map(_hash, scripts)) or "'none'"
+    requests = "connect-src 'self'; " if asks_server else ""
     return (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; "
+        f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; {requests}"
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def document(title: str, body: Markup, *, data: Any = None, scripts: tuple[str, ...] = ()) -> str:
+def document(
+    title: str,
+    body: Markup,
+    *,
+    data: Any = None,
+    scripts: tuple[str, ...] = (),
+    asks_server: bool = False,
+) -> str:
     """A whole page.
 
     data: What scripts find, as JSON, in the element with the id DATA_ID.
-    scripts: Names of assets.
+    scripts: Names of assets. asks_server: As in `policy`.
     """
     style, texts = asset(STYLE), tuple(map(asset, scripts))
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy(style, texts)),
+        tag(
+            "meta",
+            http_equiv="Content-Security-Policy",
+            content=policy(style, texts, asks_server),
+        ),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),

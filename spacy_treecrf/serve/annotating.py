@@ -18,6 +18,7 @@ from spacy_treecrf.pipeline.confidence import span_probability, token_probabilit
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.serve.batching import Answer, Input
 from spacy_treecrf.serve.refusals import Refusal
+from spacy_treecrf.serve.schemas import ExplainRequest
 from spacy_treecrf.taggers.loading import load_pipe
 from spacy_treecrf.taggers.pipeline_tagger import doc_of_words
 
@@ -82,17 +83,19 @@ class PipelineAnnotator:
         """The doc as an AnnotatedText."""
         text = doc.text
         words = [token.text for token in doc]
-        offsets = [(token.idx, token.idx + len(word)) for token, word in zip(doc, words, strict=True)]
+        offsets = [
+            (token.idx, token.idx + len(word)) for token, word in zip(doc, words, strict=True)
+        ]
         labels = self.pipe.task.gold(Example(doc, doc))
         if self.has_spans:
             labels = [label or "O" for label in labels]
-        known = token_probabilities(doc) if self.pipe.probabilities else None
+        known = token_probabilities(doc) if len(doc) else np.empty(0, np.float32)
         told: Answer = {
             "text": text,
             "tokens": words,
             "offsets": offsets,
             "labels": labels,
-            "probabilities": None if known is None else _rounded(known),
+            "probabilities": self._told(known),
             "spans": self._spans(doc, text, offsets, labels) if self.has_spans else [],
         }
         if nbest:
@@ -102,6 +105,33 @@ class PipelineAnnotator:
             ]
         if marginals:
             told["marginals"] = self._marginals(doc) if len(doc) else []
+        return told
+
+    def _told(self, known: npt.NDArray[np.float32] | None) -> list[float] | None:
+        return _rounded(known) if known is not None and self.pipe.probabilities else None
+
+    def explain(self, doc: Doc, wanted: ExplainRequest) -> Answer:
+        """The doc as a SequenceExplanation, with the tokens that are wanted."""
+        for i, position in enumerate(wanted.positions or ()):
+            if position >= len(doc):
+                field = f"positions.{i}"
+                reason = f"{field}: there is no token {position}, the text has {len(doc)}"
+                raise Refusal(400, reason, field)
+        for field in ("label", "against"):
+            value = getattr(wanted, field)
+            if value is not None and value not in self.pipe.sequence_labels:
+                names = ", ".join(self.pipe.sequence_labels)
+                raise Refusal(400, f"{field}: {value} is no label; there are {names}", field)
+        explanation = self.pipe.explain(
+            doc,
+            wanted.positions,
+            label=wanted.label,
+            against=wanted.against,
+            interactions=wanted.interactions,
+            effects=wanted.effects,
+            nbest=wanted.nbest,
+        )
+        told: Answer = explanation.to_dict()
         return told
 
     def _spans(

@@ -16,15 +16,20 @@ from spacy_treecrf.serve import refusals, routes
 from spacy_treecrf.serve.annotating import PipelineAnnotator
 from spacy_treecrf.serve.guards import Guards
 from spacy_treecrf.serve.limits import Limits
+from spacy_treecrf.serve.live_page import show_page
 from spacy_treecrf.serve.metrics import Metrics
+from spacy_treecrf.serve.openapi import show_description
 from spacy_treecrf.serve.refusals import Refusal
 from spacy_treecrf.serve.state import running
 
 ROUTES = [
+    Route("/", show_page, methods=["GET"]),
     Route("/annotate", routes.annotate, methods=["POST"]),
     Route("/annotate/stream", routes.annotate_stream, methods=["POST"]),
+    Route("/explain", routes.explain, methods=["POST"]),
     Route("/health", routes.health, methods=["GET"]),
     Route("/metrics", routes.metrics, methods=["GET"]),
+    Route("/openapi.json", show_description, methods=["GET"]),
 ]
 
 

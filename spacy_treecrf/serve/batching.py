@@ -77,6 +77,8 @@ class Batcher:
     ) -> list[asyncio.Future[Answer]]:
         """Futures of the answers; a refusal if so many inputs do not fit into the queue."""
         limit = self._limits.queue
+        if not self.alive:
+            raise Refusal(503, "the server does not annotate any more", headers=RETRY_AFTER)
         if len(inputs) > limit:
             raise Refusal(413, f"{len(inputs)} texts at once; send at most {limit}, or a stream")
         if self.waiting + len(inputs) > limit:

@@ -21,5 +21,5 @@ class Limits:
 
     @property
     def queue_of_streams(self) -> int:
-        """How full the queue may be for lines of streams, which wait: single requests come first."""
+        """How full the queue may be for lines of streams, which wait; other requests do not."""
         return max(1, self.queue // 2)

@@ -12,7 +12,7 @@ from spacy_treecrf import __version__
 from spacy_treecrf.serve.bodies import JSON_LINES, check_headers, read_body
 from spacy_treecrf.serve.metrics import MEDIA_TYPE
 from spacy_treecrf.serve.refusals import json_response, refusal_of_json
-from spacy_treecrf.serve.schemas import AnnotateRequest
+from spacy_treecrf.serve.schemas import AnnotateRequest, ExplainRequest
 from spacy_treecrf.serve.state import service_of
 from spacy_treecrf.serve.streaming import StreamedAnswer
 
@@ -28,6 +28,19 @@ async def annotate(request: Request) -> Response:
     service.annotator.check(inputs, wanted.field)
     tell = partial(service.annotator.tell, nbest=wanted.nbest, marginals=wanted.marginals)
     return json_response({"docs": await service.answers(inputs, tell)})
+
+
+async def explain(request: Request) -> Response:
+    service = service_of(request)
+    body = await read_body(request, service.limits)
+    try:
+        wanted = ExplainRequest.model_validate_json(body)
+    except ValidationError as error:
+        raise refusal_of_json(error) from None
+    service.annotator.check([wanted.input], "text")
+    tell = partial(service.annotator.explain, wanted=wanted)
+    (told,) = await service.answers([wanted.input], tell)
+    return json_response(told)
 
 
 async def annotate_stream(request: Request) -> Response:

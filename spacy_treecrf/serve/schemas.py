@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from typing_extensions import NotRequired, TypedDict
 
 MAX_NBEST = 100
+MAX_POSITIONS = 100
+MAX_EFFECTS = 100
 Word = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -17,9 +19,10 @@ def _without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _optional(description: str) -> Any:
+def _optional(description: str, **limits: Any) -> Any:
     """A field that may be left out, and is never null."""
-    return Field(default=None, description=description, json_schema_extra=_without_default)
+    extra: Any = _without_default
+    return Field(default=None, description=description, json_schema_extra=extra, **limits)
 
 
 def _one_of(*names: str) -> Any:
@@ -73,6 +76,39 @@ class AnnotateRequest(Options):
     def inputs(self) -> list[str | list[str]]:
         value: Any = getattr(self, self.field)
         return [value] if self.field in ("text", "tokens") else list(value)
+
+
+class ExplainRequest(_Request):
+    """A text of which some tokens are to be explained: either text or tokens."""
+
+    model_config = ConfigDict(json_schema_extra=_one_of("text", "tokens"))
+
+    text: str = _optional("One text.")
+    tokens: list[Word] = _optional("One text as its tokens, which are then kept.")
+    positions: list[Annotated[int, Field(ge=0)]] = _optional(
+        "Numbers of tokens, from 0; by default the tokens of spans, or all where none are spans.",
+        min_length=1,
+        max_length=MAX_POSITIONS,
+    )
+    label: str = _optional("The label to explain; by default the predicted one.")
+    against: str = _optional("Another label: what speaks for the one rather than the other.")
+    interactions: bool = Field(default=False, description="Whether to tell pairs of features.")
+    effects: int = Field(
+        default=10, ge=0, le=MAX_EFFECTS, description="How many features to take away, one by one."
+    )
+    nbest: int = Field(
+        default=5, ge=1, le=MAX_NBEST, description="How many labellings to tell, best first."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "ExplainRequest":
+        self.chosen("text", "tokens")
+        return self
+
+    @property
+    def input(self) -> str | list[str]:
+        value: str | list[str] = getattr(self, self.chosen("text", "tokens"))
+        return value
 
 
 class StreamedText(Options):

@@ -90,7 +90,7 @@ class _Server(uvicorn.Server):
         self._when_started()
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+    def capture_signals(self) -> Iterator[None]:
         # Handlers that only set a flag: nothing is raised into whatever runs.
         before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import partial
 
 from pydantic import ValidationError
@@ -45,7 +45,7 @@ class StreamedAnswer(Response):
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _answers(self) -> AsyncIterator[bytes]:
+    async def _answers(self) -> AsyncGenerator[bytes, None]:
         """Lines of the answer; those that are ready at the same time come together."""
         # As many lines as one batch are on their way; then the client has to wait.
         lines: asyncio.Queue[Line | None] = asyncio.Queue(self._service.limits.batch)
