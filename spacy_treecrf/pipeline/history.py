@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 KEY = "history"  # in the pipe's cfg: a list of pairs [rounds, loss]
+DIGITS = 6  # behind the point: stored JSON keeps no more than 10 in all
 
 
 class History:
@@ -15,7 +16,7 @@ class History:
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         self._cfg = cfg
-        self._batches = 1  # of the last entry
+        self._batches: list[float] = []  # losses of the last entry
 
     def clear(self) -> None:
         self._cfg.pop(KEY, None)
@@ -23,12 +24,11 @@ class History:
     def add(self, rounds: int, loss: float) -> None:
         """Keep the loss per token of examples under a model of so many rounds."""
         entries: list[list[float]] = self._cfg.setdefault(KEY, [])
-        if entries and entries[-1][0] == rounds:
-            self._batches += 1
-            entries[-1][1] += (loss - entries[-1][1]) / self._batches
-        else:
-            self._batches = 1
+        if not entries or entries[-1][0] != rounds:
+            self._batches = []
             entries.append([rounds, loss])
+        self._batches.append(loss)
+        entries[-1][1] = round(sum(self._batches) / len(self._batches), DIGITS)
 
 
 def history_of(cfg: dict[str, Any]) -> list[tuple[float, float]]:

@@ -169,8 +169,8 @@ def probabilities(report: Report, rival: Rival | None) -> Markup:
             tag(
                 "p",
                 "A probability is reliable if answers that are given it are right that often: "
-                "points on the diagonal. Pale columns show where the answers are, and small dots that "
-                "there are few of them.",
+                "points on the diagonal. Pale columns show where the answers are, and small dots "
+                "that there are few of them.",
                 class_="lead",
             ),
             tag("div", pictures, class_="pictures"),

@@ -114,6 +114,7 @@ var treecrf = (() => {
   };
 
   const neighbours = (token) => {
+    if (!token.context) return [];
     const names = { alone: "this token alone", left: "and what is before", right: "or what is after", both: "the whole sequence" };
     const rows = Object.entries(names).map(([key, name]) => {
       const view = token.context[key];
