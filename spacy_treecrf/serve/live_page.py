@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -23,9 +26,10 @@ def live_page(annotator: PipelineAnnotator) -> str:
         class_="typing",
     )
     lead = "Labels come while you type. Choose a token, by mouse or by arrows, for the reasons."
+    name = name_of(annotator.name)
     body = join(
         [
-            tag("header", tag("h1", annotator.name), tag("p", lead, class_="lead"), class_="top"),
+            tag("header", tag("h1", name), tag("p", lead, class_="lead"), class_="top"),
             tag(
                 "main",
                 typing,
@@ -40,7 +44,12 @@ def live_page(annotator: PipelineAnnotator) -> str:
         ]
     )
     data = {"types": list(annotator.pipe.labels), "spans": annotator.has_spans}
-    return document(f"{annotator.name}", body, data=data, scripts=SCRIPTS, asks_server=True)
+    return document(name, body, data=data, scripts=SCRIPTS, asks_server=True)
+
+
+def name_of(model: str) -> str:
+    """The name of a package, or the end of a path: where it lies is nobody's business."""
+    return "/".join(Path(model).parts[-2:]) if os.sep in model else model
 
 
 async def show_page(request: Request) -> Response:

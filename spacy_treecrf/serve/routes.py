@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from spacy_treecrf import __version__
 from spacy_treecrf.serve.bodies import JSON_LINES, check_headers, read_body
+from spacy_treecrf.serve.live_page import name_of
 from spacy_treecrf.serve.metrics import MEDIA_TYPE
 from spacy_treecrf.serve.refusals import json_response, refusal_of_json
 from spacy_treecrf.serve.schemas import AnnotateRequest, ExplainRequest
@@ -54,7 +55,7 @@ async def health(request: Request) -> Response:
     alive = service.batcher.alive
     told = {
         "status": "ok" if alive else "ended",
-        "model": annotator.name,
+        "model": name_of(annotator.name),
         "pipe": annotator.pipe.name,
         "labels": annotator.pipe.labels,
         "version": __version__,

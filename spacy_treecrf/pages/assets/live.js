@@ -14,8 +14,9 @@
 
   const shown = make("p", { class: "sequence", "aria-label": "the text with its labels" });
   const panel = make("aside", { class: "panel", "aria-label": "Explanation", "aria-live": "polite", tabindex: "-1", hidden: true });
+  const others = make("div", { "aria-live": "polite" });
   place.classList.add("workplace");
-  place.replaceChildren(shown, panel);
+  place.replaceChildren(make("div", { class: "texts" }, shown, others), panel);
 
   let asked = null; // the request for labels that is under way
   let explaining = null; // the one for an explanation
@@ -56,7 +57,7 @@
       label: span.label,
       probability: span.probability === null ? 1 : span.probability,
     })),
-    alternatives: [],
+    alternatives: text.nbest,
     tokens: text.tokens.map((word, i) => ({ position: i, text: word })),
   });
 
@@ -83,9 +84,9 @@
     for (const chosen of shown.querySelectorAll(".chosen")) chosen.classList.remove("chosen");
     button.classList.add("chosen");
     position = i;
-    const found = await ask("explain", { text, positions: [i], nbest: NBEST, effects: EFFECTS }, explaining);
+    const found = await ask("explain", { text, positions: [i], nbest: 1, effects: EFFECTS }, explaining);
     const body = make("div");
-    treecrf.renderPanel(body, found.tokens[0], found);
+    treecrf.renderPanel(body, found.tokens[0]);
     const end = make("button", { class: "close", type: "button" }, "Close");
     end.addEventListener("click", closeByHand);
     panel.replaceChildren(end, body);
@@ -115,9 +116,10 @@
     if (asked) asked.abort();
     asked = new AbortController();
     const began = performance.now();
-    const found = await ask("annotate", { text: typed.value }, asked);
+    const found = await ask("annotate", { text: typed.value, nbest: NBEST }, asked);
     sequence = asSequence(found.docs[0]);
     treecrf.renderText(shown, sequence, { types, spans, choose });
+    others.replaceChildren(...treecrf.alternatives(sequence));
     say(sequence.texts.length ? summary(performance.now() - began) : "");
     const next = wanted();
     if (next === null) close();

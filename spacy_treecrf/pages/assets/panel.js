@@ -9,6 +9,7 @@
 //   null, button)}
 // treecrf.workplace(element, {types, spans}): makes of the element a place for texts and a panel;
 //   returns a function that shows a list of sequences there. spans: whether labels are of spans.
+// treecrf.alternatives(sequence): elements that list the best labellings of a sequence.
 // treecrf.spansOf(labels): [{start, end, label}] of BILUO, BIO and BIOES labels.
 // Everything that comes from data becomes text, never markup.
 "use strict";
@@ -320,5 +321,5 @@ var treecrf = (() => {
     panel.append(body);
   };
 
-  return { renderPanel, renderText, workplace, spansOf, percent, make };
+  return { renderPanel, renderText, workplace, alternatives, spansOf, percent, make };
 })();
