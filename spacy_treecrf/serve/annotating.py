@@ -129,6 +129,7 @@ class PipelineAnnotator:
             against=wanted.against,
             interactions=wanted.interactions,
             effects=wanted.effects,
+            words=wanted.words,
             nbest=wanted.nbest,
         )
         told: Answer = explanation.to_dict()

@@ -12,6 +12,7 @@ from typing_extensions import NotRequired, TypedDict
 MAX_NBEST = 100
 MAX_POSITIONS = 100
 MAX_EFFECTS = 100
+MAX_WORDS = 20
 Word = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -95,6 +96,11 @@ class ExplainRequest(_Request):
     interactions: bool = Field(default=False, description="Whether to tell pairs of features.")
     effects: int = Field(
         default=10, ge=0, le=MAX_EFFECTS, description="How many features to take away, one by one."
+    )
+    words: list[Word] = Field(
+        default=[],
+        max_length=MAX_WORDS,
+        description="Words to try in the place of each token, for their effect.",
     )
     nbest: int = Field(
         default=5, ge=1, le=MAX_NBEST, description="How many labellings to tell, best first."
