@@ -59,6 +59,11 @@ def wait_for_text(page: Any, text: str) -> None:
     page.wait_for_function(f"text => ({shown})() === text", arg=text.replace(" ", ""))
 
 
+def wait_for_panel(page: Any, word: str) -> None:
+    """Wait until the panel explains this word."""
+    page.locator(".panel h2", has_text=f"“{word}”").wait_for()
+
+
 def entities(page: Any) -> list[str]:
     found: list[str] = page.eval_on_selector_all(
         ".entity .type", "all => all.map(e => e.getAttribute('aria-label'))"
@@ -77,9 +82,7 @@ def test_labels_come_while_typing_and_reasons_by_a_click(
         assert page.inner_text("#status").startswith("6 tokens, 2 spans, ")
         assert page.locator(".changes li").count() == 5  # the best labellings
         page.get_by_role("button", name="York: L-PLACE").click()
-        page.wait_for_function(
-            "() => document.querySelector('.panel h2')?.innerText.includes('York')"
-        )
+        wait_for_panel(page, "York")
         shown = page.inner_text(".panel")
         for part in ("L-PLACE", "Labels", "For L-PLACE", "score", "What if"):
             assert part in shown
@@ -96,13 +99,9 @@ def test_on_a_wide_screen_reasons_are_there_at_once_and_follow_the_text(
 ) -> None:
     with opened(chromium, server) as page:
         type_text(page, "in Rome")
-        page.wait_for_function(
-            "() => document.querySelector('.panel h2')?.innerText.includes('Rome')"
-        )
+        wait_for_panel(page, "Rome")
         type_text(page, "Bob left")
-        page.wait_for_function(
-            "() => document.querySelector('.panel h2')?.innerText.includes('left')"
-        )
+        wait_for_panel(page, "left")
         page.fill("#text", "")
         page.wait_for_function("() => document.querySelector('.panel').hidden")
         assert page.inner_text("#status") == ""
@@ -120,9 +119,7 @@ def test_the_keyboard_is_enough(chromium: Any, server: Server) -> None:
         page.keyboard.press("ArrowRight")
         assert page.evaluate(focused) == "Lee"
         page.keyboard.press("Enter")
-        page.wait_for_function(
-            "() => document.querySelector('.panel h2').innerText.includes('Lee')"
-        )
+        wait_for_panel(page, "Lee")
         page.keyboard.press("End")
         assert page.evaluate(focused) == "."
         page.keyboard.press("Home")
@@ -148,9 +145,7 @@ def test_labels_of_tokens_are_shown_below_them(chromium: Any, tmp_path: Path) ->
         assert page.locator(".tagged small").all_inner_texts() == ["N", "V", "N"]
         assert page.inner_text("#status").startswith("3 tokens, ")
         page.locator(".token").nth(1).click()
-        page.wait_for_function(
-            "() => document.querySelector('.panel h2')?.innerText.includes('saw')"
-        )
+        wait_for_panel(page, "saw")
 
 
 def test_the_page_tells_why_a_text_is_refused(chromium: Any, strict_server: Server) -> None:

