@@ -1,4 +1,4 @@
-"""The report that `spacy project run all` ends with: scores, the wheel, how to try the model."""
+"""The report that `spacy project run all` ends with: scores, the page, the wheel, how to try it."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def report(
     samples = SAMPLES.get(task, [])
     for doc in nlp.pipe(samples):
         typer.echo("\n" + "\n".join(labelled(doc, kind)))
+    typer.echo(f"\nA page with all of it, and with the errors, is metrics/{task}.html.")
     (wheel,) = Path("packages", task).glob(f"*-{version}/dist/*.whl")
-    typer.echo(f"\nThe packaged model is {wheel}. Try it:\n")
+    typer.echo(f"The packaged model is {wheel}. Try it:\n")
     for line in lines_to_try(wheel, kind, samples):
         typer.echo(f"  {line}")
 

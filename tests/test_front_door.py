@@ -49,7 +49,7 @@ def test_first_command_of_the_readme_trains_and_packages_a_model(
 
     again = run(["bash", "-c", ". .venv/bin/activate && spacy project run all"], checkout)
     skipped = re.findall(r"Skipping '(\w+)-letters'", again)
-    assert skipped == ["prepare", "train", "evaluate", "package"]
+    assert skipped == ["prepare", "train", "evaluate", "package", "page"]
     assert report_of(again) == report
     run(["bash", "-c", ". .venv/bin/activate && python -m scripts.readme --check"], checkout)
 
@@ -126,7 +126,7 @@ def test_wheel_holds_the_package_alone_and_works(checkout: Path, tmp_path: Path)
         files = [Path(name) for name in archive.namelist()]
     assert {path.parts[0].partition("-")[0] for path in files} == {"spacy_treecrf"}
     shipped = {path.suffix for path in files if path.parts[0] == "spacy_treecrf"}
-    assert shipped == {".py", ".typed", ".cfg"}
+    assert shipped == {".py", ".typed", ".cfg", ".css", ".js"}
     assert not [path for path in files if {"tests", "data", "benchmarks"} & set(path.parts)]
     assert any(path.name == "LICENSE" for path in files)
 

@@ -38,15 +38,19 @@ ROOMS = {
     "engine/future": BOOSTING | {"engine/memm"},
     "engine/codes": BOOSTING | {"engine/perceptron"},
     "models": ENGINE,
-    "estimators": ENGINE | {"models"},
+    "pages": set(),
+    "explain": ENGINE | {"models", "pages"},
+    "estimators": ENGINE | {"models", "explain"},
     "features": ENGINE_ROOT | {"engine/encoding", "features/kernels"},
     "features/kernels": ENGINE_ROOT,
     # word features are those of the pipe, and are imported where a model has them
     "columnar": ENGINE | {"models", "estimators", "features"},
     "evaluation": ENGINE | {"models", "columnar"},
-    "pipeline": ENGINE | {"models", "features", "evaluation", "pipeline/tasks"},
+    "pipeline": ENGINE | {"models", "features", "evaluation", "explain", "pipeline/tasks"},
     "pipeline/tasks": BASE,
     "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
+    "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
+    "serve": BASE | {"columnar", "explain", "pages", "pipeline", "taggers"},
     "corpora": BASE,
     "formats": BASE | {"corpora", "columnar"},
     # models for column files are trained and scored here; configs by spaCy
@@ -57,7 +61,7 @@ ROOMS = {
 ROOMS["cli"] = set(ROOMS) | {"cli"}
 MOST_MODULES = 25  # in a folder
 NUMBA = ("kernel", "kernel_cache", "kernel_parts", "intrinsics")  # may import it, in the engine
-WITHOUT_SPACY = ("storage", "labels", "engine", "models", "estimators", "columnar")
+WITHOUT_SPACY = ("storage", "labels", "engine", "models", "explain", "estimators", "columnar")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -70,7 +74,7 @@ def loaded_after(code: str) -> set[str]:
 def test_importing_the_package_loads_nothing_heavy() -> None:
     loaded = loaded_after("import spacy_treecrf; spacy_treecrf.__version__")
     assert "spacy_treecrf" in loaded
-    assert not loaded & {"numba", "llvmlite", "numpy", "spacy", "sklearn", "tqdm"}
+    assert not loaded & {"numba", "llvmlite", "numpy", "spacy", "sklearn", "tqdm", "starlette"}
 
 
 def test_estimator_loads_no_spacy_and_no_sklearn() -> None:
@@ -90,7 +94,7 @@ def test_blank_spacy_pipelines_load_no_numba() -> None:
     """spaCy imports the factory of every installed plugin for any pipeline."""
     loaded = loaded_after("import spacy; assert spacy.blank('en').has_factory('treecrf')")
     assert "spacy_treecrf" in loaded
-    assert "numba" not in loaded
+    assert not loaded & {"numba", "starlette", "uvicorn"}
 
 
 def test_package_offers_the_estimators_and_nothing_it_does_not_have() -> None:

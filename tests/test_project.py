@@ -25,7 +25,7 @@ from spacy_treecrf.corpora import CORPORA, find_corpus
 from tests.corpora.places import folder_with
 from tests.fresh_environment import ROOT
 
-STEPS = ["prepare", "train", "evaluate", "package", "report"]
+STEPS = ["prepare", "train", "evaluate", "package", "page", "report"]
 
 
 @pytest.fixture
@@ -163,9 +163,11 @@ def test_second_run_skips_what_is_done_even_after_another_task(
     assert re.search(r"token accuracy % +\d\d\.\d\d", first)
     (wheel,) = (project / "packages").glob("protein/xx_protein-*/dist/*.whl")
     assert f"The packaged model is {wheel.relative_to(project)}." in first
+    page = (project / "metrics" / "protein.html").read_text(encoding="utf8")
+    assert "<h1>training/protein/model-best on corpus/protein/test.spacy</h1>" in page
     run_project(project, "prepare", ".", "--vars.task", "stress")
     second = run_project(project, "protein")
-    assert [f"Skipping '{step}-protein'" in second for step in STEPS] == [True] * 4 + [False]
+    assert [f"Skipping '{step}-protein'" in second for step in STEPS] == [True] * 5 + [False]
     scores = re.compile(r"token accuracy.*")
     assert scores.findall(second) == scores.findall(first)[-1:]  # the report, after the evaluation
     trained = project / "training" / "protein" / "model-best" / "meta.json"

@@ -16,6 +16,8 @@ from spacy_treecrf.cli import (
     inspect_model,
     plot,
     prune,
+    report,
+    serve,
     settings,
     tag,
     train,
@@ -46,10 +48,12 @@ app.command("tag", epilog=tag.EXAMPLES)(tag.tag)
 app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.command("warmup", epilog=warmup.EXAMPLES)(warmup.warmup)

@@ -143,17 +143,13 @@ def compare(
 
 
 def judge_data(model: str, data: str, pipe: str | None, encoding: str, threads: int) -> Judged:
-    from spacy_treecrf.evaluation.judging import judge
+    from spacy_treecrf.evaluation.judging import judge, require_gold
     from spacy_treecrf.taggers.loading import load_tagger
 
     tagger = load_tagger(model, pipe=pipe, threads=threads)
     n, chunks = tagger.read(data, gold=True, encoding=encoding)
     judged = judge(tagger, progress(chunks, n, f"labelling by {model}", "batch"))
-    if not any(label is not None for labels in judged.gold for label in labels):
-        raise ValueError(
-            f"treecrf: {data} holds no gold label for {model}; pass data that are annotated for "
-            "its task"
-        )
+    require_gold(judged, model, data)
     return judged
 
 

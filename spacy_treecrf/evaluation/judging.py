@@ -37,8 +37,17 @@ def judge(tagger: Tagger, chunks: Iterable[Chunk]) -> Judged:
     judged = Judged()
     with Workers(tagger.threads) as workers:
         for chunk in chunks:
-            _add(judged, tagger, chunk, tagger.apply(chunk, workers))
+            add_chunk(judged, tagger, chunk, tagger.apply(chunk, workers))
     return judged
+
+
+def require_gold(judged: Judged, model: str, data: str) -> None:
+    """Refuse data without any annotation. model, data: Their names."""
+    if not any(label is not None for labels in judged.gold for label in labels):
+        raise ValueError(
+            f"treecrf: {data} holds no gold label for {model}; pass data that are annotated for "
+            "its task"
+        )
 
 
 def chosen_probabilities(
@@ -61,7 +70,10 @@ def label_ids(names: list[str], labels: Sequence[Label]) -> npt.NDArray[np.int32
     return np.array([ids.get(label, UNKNOWN_LABEL) for label in labels], np.int32)
 
 
-def _add(judged: Judged, tagger: Tagger, chunk: Chunk, scored: ScoredSequences) -> None:
+def add_chunk(
+    judged: Judged, tagger: Tagger, chunk: Chunk, scored: ScoredSequences
+) -> npt.NDArray[np.int32]:
+    """Judge one more chunk, which is annotated; returns the ids of the labels it got."""
     assert chunk.gold is not None
     names = tagger.model.labels
     ids = label_ids(names, chunk.gold)
@@ -76,3 +88,4 @@ def _add(judged: Judged, tagger: Tagger, chunk: Chunk, scored: ScoredSequences) 
         judged.predicted.append(list(labels[a:b]))
         judged.probabilities.append(chosen[a:b])
         judged.known.append(int(known[a:b].sum()))
+    return label_ids(names, labels)

@@ -32,22 +32,32 @@ def set_span_probabilities(spans: Sequence[Span], probabilities: Sequence[float]
     """
     if spans:
         known: dict[str, float] = spans[0].doc.user_data.setdefault(SPANS, {})
-        known.update(zip(map(_key, spans), map(float, probabilities), strict=True))
+        keys = (_key(span.start_char, span.end_char, span.label_) for span in spans)
+        known.update(zip(keys, map(float, probabilities), strict=True))
 
 
-def _key(span: Span) -> str:
-    return f"{span.start_char}:{span.end_char}:{span.label_}"
+def token_probabilities(doc: Doc) -> npt.NDArray[np.float32] | None:
+    """P(the label predicted for each token); None if the doc has no values for its tokens."""
+    values: npt.NDArray[np.float32] | None = doc.user_data.get(NAME)
+    if values is None or len(values) != len(doc):  # e.g. after tokens were merged
+        return None
+    return values
+
+
+def span_probability(doc: Doc, start_char: int, end_char: int, label: str) -> float | None:
+    """P(exactly these characters have this label); None for a span that no pipe has predicted."""
+    known: dict[str, float] = doc.user_data.get(SPANS, {})
+    return known.get(_key(start_char, end_char, label))
+
+
+def _key(start_char: int, end_char: int, label: str) -> str:
+    return f"{start_char}:{end_char}:{label}"
 
 
 def _of_span(span: Span) -> float | None:
-    """P(exactly this span has this label); None for a span that no pipe has predicted."""
-    known: dict[str, float] = span.doc.user_data.get(SPANS, {})
-    return known.get(_key(span))
+    return span_probability(span.doc, span.start_char, span.end_char, span.label_)
 
 
 def _of_token(token: Token) -> float | None:
-    """P(the label predicted for the token); None if the doc has no values for its tokens."""
-    values = token.doc.user_data.get(NAME)
-    if values is None or len(values) != len(token.doc):  # e.g. after tokens were merged
-        return None
-    return float(values[token.i])
+    values = token_probabilities(token.doc)
+    return None if values is None else float(values[token.i])

@@ -21,6 +21,7 @@ from spacy_treecrf.labels.biluo import write_span
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
+from spacy_treecrf.pipeline.history import History
 from spacy_treecrf.pipeline.label_names import (
     check_label,
     names_of,
@@ -95,6 +96,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.cfg: dict[str, Any] = {}
         self._learner: Learner | None = None
         self._mean_loss = MeanLoss()
+        self._history = History(self.cfg)
         self.shim.features = features
         if probabilities:
             register_extensions()
@@ -160,6 +162,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             )
         self.features.check(self.vocab)
         self._learner = None
+        self._history.clear()
         self.learner.begin(examples)
 
     @property
@@ -187,7 +190,10 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "TreeCRF.update")
-        losses[self.name] = self._mean_loss.after(losses[self.name], self.learner.add(examples))
+        loss = self.learner.add(examples)
+        if loss and self.shim.known is not None:  # 0: nothing was annotated
+            self._history.add(self.shim.known.rounds, loss)
+        losses[self.name] = self._mean_loss.after(losses[self.name], loss)
         if sgd:  # nlp.update passes None or False, and calls finish_update itself
             self.finish_update(sgd)
         return losses

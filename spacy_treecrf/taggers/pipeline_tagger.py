@@ -105,16 +105,12 @@ class PipelineTagger:
                 f"and the pipe {self.pipe.name!r} labels spans; pass a file of spans"
             )
         for rows in _batched(file.sequences, CHUNK_SEQUENCES):
-            docs = self._upstream([self._doc([row[0] for row in own]) for own in rows])
+            docs = self._upstream([doc_of_words(self.nlp, [row[0] for row in own]) for own in rows])
             gold: list[Label] = []
             for own in rows if file.n_fields > 1 else []:
                 labels_of = [row[-1] for row in own]
                 gold += as_biluo(labels_of) if spans else labels_of
             yield self._chunk(docs, list(chain.from_iterable(rows)), gold or None)
-
-    def _doc(self, words: list[str]) -> Doc:
-        letters = isinstance(self.nlp.tokenizer, CharacterTokenizer)
-        return Doc(self.nlp.vocab, words=words, spaces=[not letters] * len(words))
 
     def _upstream(self, docs: list[Doc]) -> list[Doc]:
         """The docs with the annotation of the pipes in front of ours."""
@@ -146,6 +142,12 @@ class PipelineTagger:
             default = ["O"] * len(doc) if spans else prediction.labels
             labels += [own or other for own, other in zip(written, default, strict=True)]
         return labels
+
+
+def doc_of_words(nlp: Language, words: list[str]) -> Doc:
+    """A doc with these words as tokens, with spaces between them unless they are letters."""
+    letters = isinstance(nlp.tokenizer, CharacterTokenizer)
+    return Doc(nlp.vocab, words=words, spaces=[not letters] * len(words))
 
 
 def as_biluo(labels: Sequence[Label]) -> list[Label]:

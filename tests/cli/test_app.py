@@ -21,6 +21,7 @@ COMMANDS = [
     "plot",
     "average",
     "prune",
+    "serve",
     "settings",
 ]
 COMMANDS += ["tune"]
@@ -45,7 +46,7 @@ def test_every_command_has_help_with_examples(command: list[str]) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     loaded = loaded_after("import spacy_treecrf.cli.app")
-    assert not loaded & {"spacy", "numba", "numpy", "matplotlib", "tqdm"}
+    assert not loaded & {"spacy", "numba", "numpy", "matplotlib", "tqdm", "starlette", "uvicorn"}
 
 
 def test_version_is_that_of_the_package(tmp_path: Path) -> None:

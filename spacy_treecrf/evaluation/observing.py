@@ -1,0 +1,136 @@
+"""A closer look at a model on annotated data: words, probabilities of spans, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.evaluation.figures import have_spans
+from spacy_treecrf.evaluation.judging import Judged, add_chunk
+from spacy_treecrf.evaluation.spans import sequence_spans
+from spacy_treecrf.evaluation.tagger import Chunk, Tagger
+from spacy_treecrf.labels.biluo import Label, TokenSpan
+from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
+from spacy_treecrf.models.predictor import ScoredSequences
+
+MOST_ERRORS = 20  # that are kept with their encoded rows
+
+
+@dataclass(frozen=True)
+class LabelError:
+    """Neighbouring tokens with wrong labels, and all of the spans that these belong to."""
+
+    sequence: int
+    start: int
+    end: int
+    wrong: int  # the first token whose label is wrong
+    probability: float  # P(the predicted labels from start to end), nan where it is not known
+    rows: Sequences | None = None  # the sequence as the model sees it, of the most probable errors
+
+
+@dataclass
+class Observed:
+    """Judged sequences and what else is known of them; lists have an entry for each sequence."""
+
+    judged: Judged = field(default_factory=Judged)
+    words: list[list[str]] = field(default_factory=list)
+    # P(the labels of each predicted span), in the order of `conll_spans(predicted)`
+    span_probabilities: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    errors: list[LabelError] = field(default_factory=list)  # the most probable first
+    has_spans: bool = False  # whether the labels mark spans
+
+
+def observe(tagger: Tagger, chunks: Iterable[Chunk], most_errors: int = MOST_ERRORS) -> Observed:
+    """Label all chunks, which must be annotated, and look closely.
+
+    most_errors: How many errors keep the rows that can explain them.
+    """
+    observed = Observed(has_spans=are_span_labels(tagger.model.labels))
+    with Workers(tagger.threads) as workers:
+        for chunk in chunks:
+            scored = tagger.apply(chunk, workers)
+            ids = add_chunk(observed.judged, tagger, chunk, scored)
+            _add_details(observed, chunk, scored, ids)
+            _drop_rows(observed.errors, most_errors)
+    observed.has_spans = observed.has_spans and have_spans(observed.judged)
+    return observed
+
+
+def error_ranges(
+    gold: Sequence[Label], predicted: Sequence[Label], spans: bool
+) -> list[tuple[int, int, int]]:
+    """Wrong tokens as (start, end, first wrong one), widened to the whole spans they are in."""
+    wrong = [i for i, a in enumerate(gold) if a is not None and a != predicted[i]]
+    around: list[TokenSpan] = []
+    if spans:
+        around = [span for own in sequence_spans(gold, predicted) for span in own]
+    found: list[tuple[int, int, int]] = []
+    for i in wrong:
+        start, end = i, i + 1
+        for first, last, _ in around:
+            if first <= i < last:
+                start, end = min(start, first), max(end, last)
+        if found and (start < found[-1][1] or i == found[-1][1]):
+            start, end = min(start, found[-1][0]), max(end, found[-1][1])
+            i = found.pop()[2]
+        found.append((start, end, i))
+    return found
+
+
+def _add_details(
+    observed: Observed, chunk: Chunk, scored: ScoredSequences, ids: npt.NDArray[np.int32]
+) -> None:
+    judged = observed.judged
+    first = len(observed.words)
+    offsets = chunk.data.offsets.tolist()
+    words = [row[0] for rows in chunk.rows for row in rows]
+    spans: list[tuple[int, int]] = []
+    errors: list[tuple[int, int, int, int]] = []
+    counts = []
+    for s, (a, b) in enumerate(pairwise(offsets), start=first):
+        observed.words.append(words[a:b])
+        gold, predicted = judged.gold[s], judged.predicted[s]
+        own = [(a + i, a + j) for i, j, _ in conll_spans(predicted)] if observed.has_spans else []
+        counts.append(len(own))
+        spans += own
+        errors += [
+            (s, a + i, a + j, a + k)
+            for i, j, k in error_ranges(gold, predicted, observed.has_spans)
+        ]
+    asked = np.array([*spans, *((i, j) for _, i, j, _ in errors)], np.int64).reshape(-1, 2)
+    chances = _probabilities(scored, asked, ids)
+    ends = np.cumsum([0, *counts])
+    observed.span_probabilities += [chances[a:b] for a, b in pairwise(ends.tolist())]
+    for (s, i, j, k), p in zip(errors, chances[len(spans) :].tolist(), strict=True):
+        a = offsets[s - first]
+        rows = chunk.data.part(s - first, s - first + 1)
+        observed.errors.append(LabelError(s, i - a, j - a, k - a, p, rows))
+
+
+def _probabilities(
+    scored: ScoredSequences, spans: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float64]:
+    """P(the labels of each span); nan where the model lacks one of them."""
+    lacking = np.concatenate([[0], np.cumsum(ids == UNKNOWN_LABEL)])
+    unknown = lacking[spans[:, 1]] > lacking[spans[:, 0]]
+    found = np.full(len(spans), np.nan)
+    found[~unknown] = scored.span_probabilities(spans[~unknown], np.maximum(ids, 0))
+    return found
+
+
+def _drop_rows(errors: list[LabelError], most: int) -> None:
+    """Sort errors, the most probable first, and let the rows of all but the first go."""
+    errors.sort(
+        key=lambda one: (-np.nan_to_num(one.probability, nan=-1.0), one.sequence, one.start)
+    )
+    for i, error in enumerate(errors[most:], start=most):
+        if error.rows is not None:
+            errors[i] = LabelError(
+                error.sequence, error.start, error.end, error.wrong, error.probability
+            )

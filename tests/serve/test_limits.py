@@ -1,0 +1,153 @@
+"""A full queue, slow answers and failing texts, with an annotator that waits when it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from spacy.tokens import Doc
+
+from spacy_treecrf.serve.annotating import PipelineAnnotator
+from spacy_treecrf.serve.app import make_app
+from spacy_treecrf.serve.batching import Input
+from spacy_treecrf.serve.limits import Limits
+from spacy_treecrf.serve.server import address_of, bind
+from spacy_treecrf.taggers.loading import load_pipe
+from tests.serve.servers import TIMEOUT, refused
+
+BAD = "this text fails"
+
+
+class Held(PipelineAnnotator):
+    """Annotates as ever, but only while it is let go, and fails for one text."""
+
+    def __init__(self, model: Path) -> None:
+        super().__init__(*load_pipe(str(model), None), str(model))
+        self.let_go = threading.Event()
+        self.let_go.set()
+        self.batches: list[int] = []
+
+    def annotate(self, inputs: Sequence[Input]) -> list[Doc]:
+        self.let_go.wait()
+        self.batches.append(len(inputs))
+        if BAD in inputs:
+            raise RuntimeError("no")
+        return super().annotate(inputs)
+
+
+@pytest.fixture
+def held(model: Path) -> Held:
+    return Held(model)
+
+
+@contextmanager
+def client_of(held: Held, **limits: float) -> Iterator[httpx.Client]:
+    """A client of a server in a thread of this process."""
+    app = make_app(held, Limits(**limits))  # type: ignore[arg-type]
+    bound = bind("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, log_level="warning"))
+    thread = threading.Thread(target=server.run, args=([bound],))
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+        with httpx.Client(base_url=address_of(bound), timeout=TIMEOUT) as client:
+            yield client
+    finally:
+        held.let_go.set()
+        server.should_exit = True
+        thread.join()
+
+
+def queue_of(client: httpx.Client) -> int:
+    n: int = client.get("/health").json()["queue"]
+    return n
+
+
+def test_a_full_queue_is_a_503_that_says_when_to_come_again(held: Held) -> None:
+    with client_of(held, queue=3) as client, ThreadPoolExecutor(3) as pool:
+        held.let_go.clear()
+        body = {"text": "Ann saw Rome"}
+        asked = [pool.submit(client.post, "/annotate", json=body) for _ in range(3)]
+        while queue_of(client) < 3:
+            pass
+        answer = client.post("/annotate", json=body)
+        error = refused(answer, 503)
+        assert "queue" in error["reason"]
+        assert int(answer.headers["retry-after"]) >= 1
+        held.let_go.set()
+        assert [one.result().status_code for one in asked] == [200] * 3
+        assert client.post("/annotate", json=body).status_code == 200
+        assert queue_of(client) == 0
+
+
+def test_what_waits_is_annotated_together_up_to_a_batch(held: Held) -> None:
+    with client_of(held, batch=4) as client, ThreadPoolExecutor(11) as pool:
+        held.let_go.clear()
+        first = pool.submit(client.post, "/annotate", json={"text": "Ann"})
+        while queue_of(client) < 1:
+            pass
+        others = [pool.submit(client.post, "/annotate", json={"text": "Bob"}) for _ in range(10)]
+        while queue_of(client) < 11:
+            pass
+        held.let_go.set()
+        assert [one.result().status_code for one in [first, *others]] == [200] * 11
+    assert sum(held.batches) == 11
+    assert held.batches[1:] == sorted(held.batches[1:], reverse=True)
+    assert max(held.batches) == 4
+
+
+def test_an_answer_that_takes_too_long_is_a_504_and_its_text_is_dropped(held: Held) -> None:
+    with client_of(held, timeout=0.5, batch=1) as client:
+        held.let_go.clear()
+        answer = client.post("/annotate", json={"texts": ["Ann", "Bob", "Rome"]})
+        refused(answer, 504)
+        held.let_go.set()
+        assert client.post("/annotate", json={"text": "Ann"}).status_code == 200
+        assert queue_of(client) == 0
+    # The first of the three had been begun; of the others only empty batches are left.
+    assert sum(held.batches) == 2
+
+
+def test_a_text_that_fails_fails_alone(held: Held) -> None:
+    with client_of(held) as client, ThreadPoolExecutor(8) as pool:
+        held.let_go.clear()
+        texts = ["Ann", BAD, "Bob", "Rome"]
+        asked = [pool.submit(client.post, "/annotate", json={"text": text}) for text in texts]
+        while queue_of(client) < 4:
+            pass
+        held.let_go.set()
+        answers = [one.result() for one in asked]
+        assert [answer.status_code for answer in answers] == [200, 500, 200, 200]
+        error = refused(answers[1], 500)
+        assert "RuntimeError" in error["reason"]
+        refused(client.post("/annotate", json={"texts": texts}), 500)
+        lines = client.post(
+            "/annotate/stream",
+            content="\n".join(json.dumps({"text": text}) for text in texts),
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+        told = [("error" in line) for line in lines.text.splitlines()]
+        assert told == [False, True, False, False]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_health_is_a_503_once_the_thread_has_ended(held: Held) -> None:
+    def fails(*_: object) -> None:
+        raise SystemExit  # what no text can do
+
+    held.annotate = fails  # type: ignore[method-assign, assignment]
+    with client_of(held, timeout=0.5) as client:
+        assert client.get("/health").json()["status"] == "ok"
+        assert client.post("/annotate", json={"text": "Ann"}).status_code == 504
+        refused(client.post("/annotate", json={"text": "Ann"}), 503)
+        answer = client.get("/health")
+    assert answer.status_code == 503
+    assert answer.json()["status"] == "ended"
