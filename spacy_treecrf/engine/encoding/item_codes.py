@@ -123,9 +123,7 @@ def item_codes(
     order = np.argsort(np.array(used, np.int32), kind="stable")
     counts = np.bincount(used, minlength=len(codes) + FIRST_TEXT - 3)
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    text_ids = TextIds(
-        first, np.array(slots, np.int32)[order], np.array(features, np.int32)[order]
-    )
+    text_ids = TextIds(first, np.array(slots, np.int32)[order], np.array(features, np.int32)[order])
     return ItemCodes(codes, text_ids, new_shape, {})
 
 
