@@ -49,3 +49,13 @@ def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def pointer_to(typing_context: Any, address: Any) -> Any:
+    """The pointer to an address, of which `numba.carray` makes an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), generate

@@ -159,10 +159,13 @@ class SequenceEstimator(ABC):
 
     def predict(self, X: FeatureSequences) -> list[list[Any]]:
         """The label sequences of X."""
-        found = Predictions()
         model = self._fitted()
         name = self.classes_.__getitem__
         settings = self._settings()
+        quick = model.quick
+        if quick is not None and (ids := quick.labels(X, settings.predictor)) is not None:
+            return Predictions([[*map(name, own)] for own in ids])
+        found = Predictions()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers, settings.predictor)
             for data in _encoded(model, X):
@@ -176,14 +179,18 @@ class SequenceEstimator(ABC):
 
     def predict_marginals(self, X: FeatureSequences) -> list[list[dict[Any, float]]]:
         """P(label) at every position, as a dict from labels to probabilities."""
-        found = Predictions()
         model = self._fitted()
         labels = self.classes_
-        with Workers(self._settings().threads) as workers:
+        settings = self._settings()
+        quick = model.quick
+        if quick is not None and (marginals := quick.marginals(X)) is not None:
+            return Predictions([[dict(zip(labels, row)) for row in own] for own in marginals])
+        found = Predictions()
+        with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers)
             for data in _encoded(model, X):
-                marginals = predictor.marginals(data).tolist()
-                rows = [dict(zip(labels, row, strict=True)) for row in marginals]
+                marginal_rows = predictor.marginals(data).tolist()
+                rows = [dict(zip(labels, row, strict=True)) for row in marginal_rows]
                 found += _cut(rows, data.offsets)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
+from spacy_treecrf.models.quick_prediction import QuickPredictor, quick_predictor
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
@@ -60,6 +61,14 @@ class CRF(SequenceModel):
         incomplete = in_trees(self.columns.missing, self.columns.map)
         order = self.settings.context_order
         return Scorer(self.potentials, self.columns.bin_values, order, incomplete)
+
+    @cached
+    def quick(self) -> QuickPredictor | None:
+        return quick_predictor(self.columns, self.scorer, self.chain)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # without what was prepared for predictions, which holds addresses in this process
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def rounds(self) -> int:

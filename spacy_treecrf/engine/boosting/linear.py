@@ -70,7 +70,7 @@ class LinearWeights:
 
 
 @kernel
-def _add_linear_scores(
+def add_linear_scores(
     feature_ids: npt.NDArray[np.int32],
     numeric: npt.NDArray[np.uint8],
     weights: npt.NDArray[np.float32],
@@ -131,7 +131,7 @@ def _score(
 
     def score(piece: slice) -> None:
         first = rows.start + piece.start
-        _add_linear_scores(
+        add_linear_scores(
             data.feature_ids, data.numeric, categorical, bin_scores, first, out[piece]
         )
 

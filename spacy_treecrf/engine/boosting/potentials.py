@@ -30,10 +30,10 @@ from spacy_treecrf.engine.trees.posting_lists import (
     MAX_MASK_VALUE,
     ScoredRows,
     add_tree_scores,
-    add_tree_scores_by_traversal,
     build_postings,
     posting_order,
 )
+from spacy_treecrf.engine.trees.traversal import add_tree_scores_by_traversal
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def viterbi_bigram(
 
 
 @kernel
-def _viterbi_general(
+def viterbi_general(
     sequences: ScoredChunk, steps: StepPotentials, labels: Labels, best: Doubles
 ) -> None:
     """Viterbi for any order and layout of scores."""
@@ -136,7 +136,7 @@ def viterbi_kernel(sequences: ScoredChunk, chain: Chain, labels: Labels, best: D
     if chain.order == 1 and sequences.scores.shape[1] == 1:
         viterbi_bigram(sequences, step_potentials(chain), labels, best)
     else:
-        _viterbi_general(sequences, step_potentials(chain), labels, best)
+        viterbi_general(sequences, step_potentials(chain), labels, best)
 
 
 def beam_viterbi(sequences: ScoredChunk, chain: Chain, labels: Labels, best: Doubles) -> None:

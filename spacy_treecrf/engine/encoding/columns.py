@@ -97,14 +97,14 @@ class Columns:
         Of two features for one slot of a row, which no training row has, the last one is kept.
         Errors call X by the name.
         """
-        events = self._ids.read(X, name)
+        events = self.item_ids.read(X, name)
         return self._place(events, self._shared_slots(events), name)[0]
 
     def encode_blocks(
         self, X: Iterable[Iterable[Any]], name: str = "X"
     ) -> Iterator[EncodedSequences]:
         """What `encode` returns, block by block: a wide row widens only the rows of its block."""
-        events = self._ids.read(X, name)
+        events = self.item_ids.read(X, name)
         for first, last in narrow_ranges(events, len(self.slot_keys), BLOCK_BYTES // 4):
             part = events.part(first, last)
             n_shared_slots = self.n_shared_slots
@@ -135,7 +135,8 @@ class Columns:
         return nothing_id(len(self.feature_names), len(self.column_names))
 
     @cached
-    def _ids(self) -> EntryIds:
+    def item_ids(self) -> EntryIds:
+        """The id of everything that an item can say."""
         return entry_ids(
             self.feature_names,
             self.slot_range[:, 0].tolist(),
@@ -175,7 +176,8 @@ class Columns:
             numeric[:] = np.where(numeric == MISSING_BIN, self.imputed_bins, numeric)
 
     @cached
-    def _places(self) -> Places:
+    def places(self) -> Places:
+        """Where ids belong."""
         from spacy_treecrf.engine.encoding.placing import Places
 
         slots = {key: slot for slot, key in enumerate(self.slot_keys)}
@@ -217,8 +219,8 @@ class Columns:
         from spacy_treecrf.engine.encoding.placing import count_shared, room_for_shared
 
         widths = np.empty(events.n_rows, np.int64)
-        shared = room_for_shared(events.ends, self._places)
-        count_shared(events.ends, events.ids, self._places, shared, widths)
+        shared = room_for_shared(events.ends, self.places)
+        count_shared(events.ends, events.ids, self.places, shared, widths)
         width = suitable_width(widths, n_keys)
         if width == widths.max():
             return None
@@ -227,7 +229,7 @@ class Columns:
     def _place(
         self, events: Events, n_shared_slots: int, name: str, first_sequence: int = 0
     ) -> tuple[EncodedSequences, int]:
-        """Offsets, feature ids and numeric bins from events whose ids are those of `_ids`.
+        """Offsets, feature ids and numeric bins from events whose ids are those of `item_ids`.
 
         Returns also how many shared features the widest row has, or n_shared_slots if that is more.
         n_shared_slots: how many rows have at least, unless a few are much wider than most. Errors
@@ -236,7 +238,7 @@ class Columns:
         # Here, because spaCy loads this module for any pipeline, and kernels load numba.
         from spacy_treecrf.engine.encoding.placing import place_events, room_for_shared
 
-        first, shared = first_bin(self.nothing, 0), room_for_shared(events.ends, self._places)
+        first, shared = first_bin(self.nothing, 0), room_for_shared(events.ends, self.places)
         widest, n_behind = n_shared_slots, 0
         if (narrow := self._narrow_width(events)) is not None:
             n_shared_slots, n_behind = narrow
@@ -246,7 +248,7 @@ class Columns:
             numeric = np.empty((events.n_rows, len(self.numeric_names)), dtype=np.uint8)
             feature_ids = np.empty((events.n_rows + n_behind, n_slots), dtype=np.int32)
             needed = place_events(
-                events.ends, events.ids, self._places, shared, first, feature_ids, numeric
+                events.ends, events.ids, self.places, shared, first, feature_ids, numeric
             )
             if needed <= n_shared_slots or n_behind:
                 break

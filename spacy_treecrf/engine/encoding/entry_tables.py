@@ -1,7 +1,8 @@
-"""Ids of the entries of feature dicts under learned columns: one lookup for each (key, value).
+"""Ids of the entries of feature dicts under learned columns.
 
-Each key has a table, which gives every text, flag, number and None of the key one id. Whatever
-has several ids or none, as lists and nested dicts, is left to `feature_dicts.scan`.
+Most are found by the codes of values (`item_codes`). For the others each key has a table, which
+gives every text, flag, number and None of the key one id. Whatever has several ids or none, as
+lists and nested dicts, is left to `feature_dicts.scan`.
 
 Ids are those of features, then one for each missing column, then `nothing`, then 256 for each
 numeric column, one for a bin. While rows are scanned, a number has the id of its column instead:
@@ -10,13 +11,12 @@ those follow `nothing` one by one.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import isinf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +30,24 @@ from spacy_treecrf.engine.encoding.feature_dicts import (
     plain,
     scan,
 )
+from spacy_treecrf.engine.encoding.item_codes import (
+    ASK,
+    NO_SLOT,
+    NOTHING,
+    CodedItems,
+    ItemCodes,
+    Shape,
+    item_codes,
+)
 from spacy_treecrf.engine.encoding.missing_methods import MISSING_VALUE
 
-NOTHING = -1  # beside `nothing`: what texts have that training did not see
 BINS = 256  # ids for each numeric column
 BLOCK_EVENTS = 1 << 20  # given their bins at once: bounds the temporary arrays
 # Keys without a slot whose tables are kept. Where there are more, those that are asked for first
 # are mostly the frequent ones.
 KEPT_KEYS = 2**14
 DICT_ONLY = {dict}
+BLOCK_ITEMS = 256  # read together; more would wake the garbage collector each time
 
 Values = dict[Any, int]
 
@@ -47,42 +56,91 @@ Values = dict[Any, int]
 class EntryIds:
     """The id of everything that an item can say.
 
-    tables: By key, then by value. by_way: The same by the way it is said, for `scan`.
+    tables: By key, then by value. by_way: The same by the way it is said, for `scan`. item_codes:
+    The same for items that are flat dicts. nothing: Of what no column knows, beside NOTHING.
     """
 
     tables: dict[str, Values]
+    item_codes: ItemCodes
     by_way: Ids
     nothing: int
     bin_edges: list[npt.NDArray[np.float64]]
 
     def read(self, X: Iterable[Iterable[Any]], name: str) -> Events:
         """Read every item of X once, numbers as bins; errors call X by the name."""
-        ids = array("i")
-        widths: list[int] = []
+        found = _Found([np.empty(0, np.int32)], [np.empty(0, np.int64)])
+        pending: list[list[Any]] = []  # sequences that are read together
+        n_rows = 0
         lengths: list[int] = []
-        tables = self.tables
-        for s, sequence in enumerate(iterate(X, name, name)):
-            if type(sequence) is not list:
-                sequence = list(iterate(sequence, f"{name}[{s}]", name))
-            try:
-                if not DICT_ONLY.issuperset(map(type, sequence)):
-                    raise TypeError
-                ids.fromlist(
-                    [tables[key][value] for item in sequence for key, value in item.items()]
-                )
-                widths += map(len, sequence)
-            except Exception:  # wrong or just unusual: the scan knows
-                events = scan([sequence], self.by_way, name, first_sequence=s)
-                put_in_bins(events, self.nothing, self.bin_edges)
-                ids.frombytes(events.ids.tobytes())
-                widths += np.diff(events.ends).tolist()
-            lengths.append(len(sequence))
+        try:
+            for s, sequence in enumerate(iterate(X, name, name)):
+                if type(sequence) is not list:
+                    sequence = list(iterate(sequence, f"{name}[{s}]", name))
+                lengths.append(len(sequence))
+                pending.append(sequence)
+                n_rows += len(sequence)
+                if n_rows >= BLOCK_ITEMS:
+                    together, pending, n_rows = pending, [], 0
+                    self._read_together(together, name, len(lengths), found)
+        except BaseException:
+            self._read_together(pending, name, len(lengths), found)  # an earlier error comes first
+            raise
+        self._read_together(pending, name, len(lengths), found)
+        ends = np.zeros(sum(lengths) + 1, np.int64)
+        np.cumsum(np.concatenate(found.widths), out=ends[1:])
         return Events(
             offsets=np.array(list(accumulate(lengths, initial=0)), np.int64),
-            ends=np.array(list(accumulate(widths, initial=0)), np.int64),
-            ids=np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32),
+            ends=ends,
+            ids=np.concatenate(found.ids),
             values=np.empty(0),
         )
+
+    def _read_together(
+        self, sequences: list[list[Any]], name: str, n_sequences: int, found: _Found
+    ) -> None:
+        """Read the last of n_sequences, all at once, or one by one where a dict is unusual."""
+        try:
+            self._add_items(list(chain.from_iterable(sequences)), found)
+        except Exception:
+            for s, sequence in enumerate(sequences, n_sequences - len(sequences)):
+                try:
+                    self._add_items(sequence, found)
+                except Exception:  # wrong or just unusual: the scan knows
+                    events = scan([sequence], self.by_way, name, first_sequence=s)
+                    put_in_bins(events, self.nothing, self.bin_edges)
+                    found.ids.append(events.ids)
+                    found.widths.append(np.diff(events.ends))
+
+    def _add_items(self, items: list[Any], found: _Found) -> None:
+        # Here, because spaCy loads this module for any pipeline, and kernels load numba.
+        from spacy_treecrf.engine.encoding.resolving import resolve
+
+        coded = self.coded(items)
+        ids = np.empty(len(coded.codes), np.int32)
+        if resolve(coded, self.item_codes.text_ids, ids):
+            self.ask(items, ids)
+        found.ids.append(ids)
+        found.widths.append(np.diff(coded.ends))
+
+    def coded(self, items: list[Any]) -> CodedItems:
+        """The codes of the items; raises some exception where one is no flat dict."""
+        if not DICT_ONLY.issuperset(map(type, items)):
+            raise TypeError
+        return self.item_codes.read(items)
+
+    def ask(self, items: list[Any], ids: npt.NDArray[np.int32]) -> None:
+        """Look up what has no code. ids: Of all entries of the items, ASK where it has none."""
+        entries = [entry for item in items for entry in item.items()]
+        for at in np.flatnonzero(ids == ASK).tolist():
+            key, value = entries[at]
+            ids[at] = self.tables[key][value]
+
+
+class _Found(NamedTuple):
+    """What was read so far, piece by piece: ids, and how many each row has."""
+
+    ids: list[npt.NDArray[np.int32]]
+    widths: list[npt.NDArray[np.int64]]
 
 
 def put_in_bins(events: Events, nothing: int, bin_edges: list[npt.NDArray[np.float64]]) -> None:
@@ -149,7 +207,8 @@ def entry_ids(
         missing=_Named("", tables.missing_id),
         first_number=nothing + 1,
     )
-    return EntryIds(tables, by_way, nothing, bin_edges)
+    codes = item_codes(tables.texts, tables.shape)
+    return EntryIds(tables, codes, by_way, nothing, bin_edges)
 
 
 class _Tables(dict[str, Values]):
@@ -170,6 +229,7 @@ class _Tables(dict[str, Values]):
         self.indicator = indicator
         self.shared: dict[str, int] = {}  # features by name that are not in the slot of a key
         self.texts: dict[str, Values] = {}  # the tables of keys with slots
+        self.slots: dict[str, int] = {}  # in the order of these tables
 
     def __missing__(self, key: str) -> Values:
         if type(key) is not str:
@@ -187,6 +247,7 @@ class _Tables(dict[str, Values]):
             others = _OtherValues(self, key)
             self[key] = others if key in self.numbers else _Texts(others)
         self.texts = dict(self)
+        self.slots = {key: slot for slot, key in enumerate(self.texts)}
         for feature, (name, slot) in enumerate(zip(feature_names, slots, strict=True)):
             if slot >= len(slot_keys):
                 self.shared[name] = feature
@@ -206,6 +267,15 @@ class _Tables(dict[str, Values]):
         if feature is None and self.texts:
             feature = next(as_string_values(name, self.texts), None)
         return NOTHING if feature is None else feature
+
+    def shape(self, keys: tuple[str, ...]) -> Shape:
+        """The shape of dicts with these keys."""
+        rows = []
+        for key in keys:
+            numeric = key in self.numbers
+            flags = (ASK, ASK) if numeric else (self.by_name(key), NOTHING)
+            rows.append((self.slots.get(key, NO_SLOT), *flags, self.missing_id(key)))
+        return np.array(rows, np.int32).reshape(len(rows), 4)
 
     def missing_id(self, key: str) -> int:
         """The id of a missing value of the key."""

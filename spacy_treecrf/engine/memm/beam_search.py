@@ -28,8 +28,8 @@ from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
-from spacy_treecrf.engine.trees.posting_lists import note_features
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
+from spacy_treecrf.engine.trees.traversal import note_features
 
 LEAST_PROBABILITY = 1e-9  # of a label that a search presents
 

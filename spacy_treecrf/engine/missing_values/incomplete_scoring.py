@@ -25,9 +25,9 @@ from spacy_treecrf.engine.trees.posting_lists import (
     ScoredRows,
     apply_bins,
     apply_features,
-    note_features,
 )
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF
+from spacy_treecrf.engine.trees.traversal import note_features
 
 
 class SurrogateTests(NamedTuple):

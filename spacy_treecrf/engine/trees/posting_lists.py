@@ -17,7 +17,6 @@ from spacy_treecrf.engine.fixed_grid import GRID
 from spacy_treecrf.engine.intrinsics import lowest_bit
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
-from spacy_treecrf.engine.trees.contexts import Contexts
 from spacy_treecrf.engine.trees.forest import Forest, TreeNodes
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 
@@ -27,6 +26,8 @@ MAX_MASK_VALUE = 2.0**14
 ALL_LEAVES = np.uint64(0xFFFFFFFFFFFFFFFF)
 # A feature tested in more than one of so many trees is applied to all trees at once.
 DENSE_SHARE = 8
+# Rows that are scored together, tree by tree, so that a tree's leaves are in the nearest cache.
+ROWS_AT_ONCE = 16
 
 
 class ScoredRows(NamedTuple):
@@ -40,7 +41,8 @@ class ScoredRows(NamedTuple):
 class Postings(NamedTuple):
     """Trees of at most 64 leaves, indexed by the tests in them.
 
-    Trees are sorted: first those that test no previous label, by class, then the others.
+    Trees are sorted: first those that test no previous label, by class, then the others, by how
+    many tests of previous labels they have.
     """
 
     tree_class: npt.NDArray[np.int32]  # shape: (n_trees,)
@@ -61,6 +63,10 @@ class Postings(NamedTuple):
     held_first: npt.NDArray[np.int32]  # shape: (n_trees with contexts + 1,)
     held_context: npt.NDArray[np.int32]  # rising within a tree
     held_mask: npt.NDArray[np.uint64]
+    # What trees with contexts give to a row for which no other test of theirs holds.
+    held_units: npt.NDArray[np.int32]  # beside what the tree gives without a context
+    usual_units: npt.NDArray[np.int64]  # shape: (n_labels,), without a context
+    context_units: npt.NDArray[np.int64]  # shape: (n_contexts, n_labels), beside it
 
 
 @kernel
@@ -102,11 +108,10 @@ def _number_leaves(
 
 
 def posting_order(forest: Forest) -> npt.NDArray[np.int64]:
-    """Return the order of trees in postings: those without tests of labels first, each by class."""
-    sizes = np.diff(forest.tree_first)
-    tests_context = np.zeros(forest.n_trees, bool)
-    tests_context[np.repeat(np.arange(forest.n_trees), sizes)[forest.kind == CONTEXT]] = True
-    return np.lexsort((forest.tree_class, tests_context))
+    """Return the order of trees in postings: by how many tests of labels they have, then class."""
+    tree_of = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_first))
+    n_tests = np.bincount(tree_of[forest.kind == CONTEXT], minlength=forest.n_trees)
+    return np.lexsort((forest.tree_class, n_tests))
 
 
 def _dense_masks(
@@ -156,11 +161,21 @@ def build_postings(
         holds = context_labels[:, feature[node]] == threshold[node]
         context_mask[tree_of[node] - n_plain, holds] &= mask[node]
     held_tree, held_context = np.nonzero(context_mask != ALL_LEAVES)
+    # Whole numbers, because integer sums need not wait for each other as float sums do.
+    leaf_units = np.rint(leaf_value * np.float64(GRID)).astype(np.int32)
+    held_mask = context_mask[held_tree, held_context]
+    held_leaf = np.array([int(m & -m).bit_length() - 1 for m in held_mask.tolist()], np.int64)
+    usual = leaf_units[leaf_first[n_plain:-1]]
+    held_units = leaf_units[leaf_first[n_plain + held_tree] + held_leaf] - usual[held_tree]
+    class_of = forest.tree_class[n_plain:]
+    usual_units = np.zeros(n_labels, np.int64)
+    np.add.at(usual_units, class_of, usual)
+    context_units = np.zeros((len(context_labels), n_labels), np.int64)
+    np.add.at(context_units, (held_context, class_of[held_tree]), held_units)
     return Postings(
         tree_class=forest.tree_class,
         leaf_first=leaf_first.astype(np.uint64),
-        # Whole numbers, because integer sums need not wait for each other as float sums do.
-        leaf_units=np.rint(leaf_value * np.float64(GRID)).astype(np.int32),
+        leaf_units=leaf_units,
         class_first=np.searchsorted(forest.tree_class[:n_plain], np.arange(n_labels + 1)),
         dense_of=dense_of,
         dense=dense,
@@ -174,7 +189,10 @@ def build_postings(
         context_mask=context_mask,
         held_first=np.searchsorted(held_tree, np.arange(len(context_mask) + 1)).astype(np.int32),
         held_context=held_context.astype(np.int32),
-        held_mask=context_mask[held_tree, held_context],
+        held_mask=held_mask,
+        held_units=held_units,
+        usual_units=usual_units,
+        context_units=context_units,
     )
 
 
@@ -239,7 +257,24 @@ def _same_bins(numeric: npt.NDArray[np.uint8], row: int, other: int) -> bool:
 
 
 @step
-def add_context_trees(
+def _add_plain_trees(
+    postings: Postings, masks: npt.NDArray[np.uint64], n: int, units: npt.NDArray[np.int64]
+) -> None:
+    """Set units (n_rows, n_labels) to the sums of trees that test no label, for the first n rows.
+
+    masks: (n_rows, n_trees).
+    """
+    for k in range(units.shape[1]):
+        for i in range(n):
+            units[i, k] = 0
+        for tree in range(postings.class_first[k], postings.class_first[k + 1]):
+            first = postings.leaf_first[tree]
+            for i in range(n):
+                units[i, k] += postings.leaf_units[first + lowest_bit(masks[i, tree])]
+
+
+@step
+def _add_context_trees(
     postings: Postings,
     n_plain: int,
     first_context: int,
@@ -251,19 +286,28 @@ def add_context_trees(
     """Add the leaves of the trees that test previous labels, for the contexts of a row.
 
     units: (n_labels,), what every context gets. more: (n_contexts, n_labels), what some get beside.
+    Trees of which no feature or bin rules out a leaf are added all at once.
     """
+    n_labels = len(units)
+    for k in range(n_labels):
+        units[k] += postings.usual_units[k]
+        for c in range(n_valid):
+            more[c, k] = postings.context_units[first_context + c, k]
     for tree in range(n_plain, len(masks)):
+        mask = masks[tree]
+        if mask == ALL_LEAVES:
+            continue
         k = postings.tree_class[tree]
-        first_leaf = postings.leaf_first[tree]
-        usual = np.int64(postings.leaf_units[first_leaf + lowest_bit(masks[tree])])
-        units[k] += usual
+        first = postings.leaf_first[tree]
+        usual = np.int64(postings.leaf_units[first + lowest_bit(mask)])
+        units[k] += usual - postings.leaf_units[first]
         for p in range(
             postings.held_first[tree - n_plain], postings.held_first[tree - n_plain + 1]
         ):
             c = postings.held_context[p] - first_context
             if 0 <= c < n_valid:
-                leaf = lowest_bit(masks[tree] & postings.held_mask[p])
-                more[c, k] += np.int64(postings.leaf_units[first_leaf + leaf]) - usual
+                leaf = postings.leaf_units[first + lowest_bit(mask & postings.held_mask[p])]
+                more[c, k] += np.int64(leaf) - usual - postings.held_units[p]
 
 
 @kernel
@@ -282,109 +326,32 @@ def add_tree_scores(
     """
     n_trees = len(postings.tree_class)
     n_plain = postings.class_first[n_labels]
-    masks = np.empty(n_trees, np.uint64)
+    masks = np.empty((min(ROWS_AT_ONCE, len(rows)), n_trees), np.uint64)
     bin_masks = np.empty(n_trees, np.uint64)
     for tree in range(n_trees):
         bin_masks[tree] = ALL_LEAVES
-    units = np.empty(n_labels, np.int64)  # of a row, where no test of previous labels holds
-    more = np.zeros((scores.shape[1], n_labels), np.int64)  # after contexts where one does
-    for i in range(len(rows)):
-        row = rows[i]
-        if data.numeric.shape[1] and (i == 0 or not _same_bins(data.numeric, row, rows[i - 1])):
-            for tree in range(n_trees):
-                bin_masks[tree] = ALL_LEAVES
-            apply_bins(data.numeric, row, postings, bin_masks)
-        for tree in range(n_trees):  # a slice would take seconds to compile
-            masks[tree] = bin_masks[tree]
-        apply_features(data.feature_ids, row, postings, masks)
-        lag = np.int64(data.lags[row])
-        n_valid = n_labels**lag
-        for k in range(n_labels):
-            total = np.int64(0)
-            for tree in range(postings.class_first[k], postings.class_first[k + 1]):
-                total += postings.leaf_units[postings.leaf_first[tree] + lowest_bit(masks[tree])]
-            units[k] = total
-        if n_plain < n_trees:
-            add_context_trees(postings, n_plain, context_first[lag], n_valid, masks, units, more)
-        for c in range(n_valid):
-            for k in range(n_labels):
-                scores[row, c, k] += np.float32((units[k] + more[c, k]) / GRID)
-                more[c, k] = 0
-
-
-@step
-def note_features(
-    feature_ids: npt.NDArray[np.int32], row: int, last_row_with: npt.NDArray[np.int64]
-) -> None:
-    """Make this row the last one that has its features. last_row_with: (n_features,)"""
-    at = np.int64(row)
-    while at != NOWHERE:
-        for slot in range(feature_ids.shape[1]):
-            if 0 <= feature_ids[at, slot] < len(last_row_with):
-                last_row_with[feature_ids[at, slot]] = row
-        at = next_row(feature_ids, at)
-
-
-@step
-def _contexts_with(contexts: Contexts, n_labels: int) -> npt.NDArray[np.uint64]:
-    """Return, as bits, the contexts of so many previous labels that have a label at a place.
-
-    shape: (numbers of previous labels, places, n_labels + 1), nothing for more than 64 contexts.
-    """
-    n_lags, n_places = len(contexts.first) - 1, contexts.labels.shape[1]
-    found = np.zeros((n_lags, n_places, n_labels + 1), np.uint64)
-    for lag in range(n_lags):
-        first = contexts.first[lag]
-        for c in range(min(MAX_MASK_LEAVES, contexts.first[lag + 1] - first)):
-            for place in range(n_places):
-                label = contexts.labels[first + c, place]
-                if 0 <= label <= n_labels:
-                    found[lag, place, label] |= np.uint64(1) << np.uint64(c)
-    return found
-
-
-@kernel
-def add_tree_scores_by_traversal(
-    data: ScoredRows,
-    first_row: int,
-    last_row: int,
-    contexts: Contexts,
-    n_features: int,
-    nodes: TreeNodes,
-    scores: npt.NDArray[np.float32],
-) -> None:
-    """Add the same sums as `add_tree_scores`, node by node; for trees of more than 64 leaves."""
-    kind, feature, threshold, labels = nodes.kind, nodes.feature, nodes.threshold, contexts.labels
-    last_row_with = np.full(n_features, -1, np.int64)
-    contexts_with = _contexts_with(contexts, scores.shape[2])
-    one = np.uint64(1)
-    for row in range(first_row, last_row):
-        note_features(data.feature_ids, row, last_row_with)
-        lag = data.lags[row]
-        first = contexts.first[lag]
-        n_contexts = contexts.first[lag + 1] - first
-        for tree in range(len(nodes.tree_class)):
-            root, class_ = nodes.tree_first[tree], nodes.tree_class[tree]
-            done = np.uint64(0)
-            for c in range(n_contexts):
-                if c < MAX_MASK_LEAVES and (done >> np.uint64(c)) & one:
-                    continue
-                # Contexts that go the same way: one walk serves them all.
-                same = ALL_LEAVES
-                node = root
-                while kind[node] != LEAF:
-                    test = feature[node]
-                    if kind[node] == CATEGORICAL:
-                        holds = last_row_with[test] == row
-                    elif kind[node] == NUMERIC:
-                        holds = data.numeric[row, test] > threshold[node]
-                    else:
-                        holds = labels[first + c, test] == threshold[node]
-                        those = contexts_with[lag, test, threshold[node]]
-                        same &= those if holds else ~those
-                    node = root + (nodes.right[node] if holds else nodes.left[node])
-                scores[row, c, class_] += nodes.value[node]
-                done |= same
-                for other in range(c + 1, min(n_contexts, MAX_MASK_LEAVES)):
-                    if (same >> np.uint64(other)) & one:
-                        scores[row, other, class_] += nodes.value[node]
+    units = np.empty((ROWS_AT_ONCE, n_labels), np.int64)  # of rows, after any context
+    more = np.zeros((scores.shape[1], n_labels), np.int64)  # beside it, after some
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        n = min(ROWS_AT_ONCE, len(rows) - start)
+        for i in range(start, start + n):
+            row = rows[i]
+            if data.numeric.shape[1] and (i == 0 or not _same_bins(data.numeric, row, rows[i - 1])):
+                for tree in range(n_trees):
+                    bin_masks[tree] = ALL_LEAVES
+                apply_bins(data.numeric, row, postings, bin_masks)
+            own = masks[i - start]
+            for tree in range(n_trees):  # a slice would take seconds to compile
+                own[tree] = bin_masks[tree]
+            apply_features(data.feature_ids, row, postings, own)
+        _add_plain_trees(postings, masks, n, units)
+        for i in range(n):
+            row = rows[start + i]
+            lag = np.int64(data.lags[row])
+            n_valid = n_labels**lag
+            if n_plain < n_trees:
+                first = context_first[lag]
+                _add_context_trees(postings, n_plain, first, n_valid, masks[i], units[i], more)
+            for c in range(n_valid):
+                for k in range(n_labels):
+                    scores[row, c, k] += np.float32((units[i, k] + more[c, k]) / GRID)

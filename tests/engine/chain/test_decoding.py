@@ -46,7 +46,7 @@ def test_bigram_kernel_equals_the_general_one(n_labels: int, whole_numbers: bool
     labels, best = viterbi(problem.scores, problem.offsets, chain)
     twin_labels, twin_best = np.zeros_like(labels), np.zeros_like(best)
     sequences = ScoredChunk(problem.scores, problem.offsets, 0, 4)
-    decoding._viterbi_general(sequences, step_potentials(chain), twin_labels, twin_best)
+    decoding.viterbi_general(sequences, step_potentials(chain), twin_labels, twin_best)
     np.testing.assert_array_equal(labels, twin_labels)
     np.testing.assert_array_equal(best, twin_best)
 

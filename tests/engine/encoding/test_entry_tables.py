@@ -109,13 +109,13 @@ def test_flags_beyond_those_that_are_kept_are_found_as_well(monkeypatch):
     monkeypatch.setattr(entry_tables, "KEPT_KEYS", 5)
     for _ in range(2):
         assert_as_naive(columns, X)
-    assert len(columns._ids.tables) == 5
+    assert len(columns.item_ids.tables) == 5
 
 
 def test_what_is_unknown_leaves_no_trace():
     columns = fit_columns([[{"w": "a", "flag": True}]])[0]
     columns.encode([[{"w": f"new{i}", f"key{i}": "x", f"flag{i}": True} for i in range(100)]])
-    tables = columns._ids.tables
+    tables = columns.item_ids.tables
     assert set(tables) == {"w"}
     assert set(tables["w"]) == {"a"}
 

@@ -12,11 +12,8 @@ from spacy_treecrf.engine.boosting.potentials import ForestScorer, Potentials, S
 from spacy_treecrf.engine.sequences import ABSENT, CHUNK_ROWS, MISSING, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.contexts import count_lags, list_contexts
-from spacy_treecrf.engine.trees.posting_lists import (
-    MAX_MASK_LEAVES,
-    ScoredRows,
-    add_tree_scores_by_traversal,
-)
+from spacy_treecrf.engine.trees.posting_lists import MAX_MASK_LEAVES, ScoredRows
+from spacy_treecrf.engine.trees.traversal import add_tree_scores_by_traversal
 from tests.engine.random_forest import random_forest, walk
 
 N_FEATURES, N_NUMERIC, N_LABELS = 12, 2, 3

@@ -1,0 +1,286 @@
+"""Labels and marginals of a few short sequences in one call of one kernel.
+
+The ordinary way from feature dicts to labels calls a kernel for each step, and hands it its many
+arrays each time, which takes longer than the work itself where a sequence has ten positions. Here
+the arrays of a model are listed once, by their addresses, and one kernel takes all steps: the very
+ones that the ordinary way takes, so that results are the same to the bit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import carray
+
+from spacy_treecrf.engine.boosting.linear import add_linear_scores
+from spacy_treecrf.engine.chain.chain import ScoredChunk, StepPotentials
+from spacy_treecrf.engine.chain.chain_kernels import Marginals, scaled_pass
+from spacy_treecrf.engine.chain.decoding import viterbi_bigram, viterbi_general
+from spacy_treecrf.engine.encoding.item_codes import CodedItems, TextIds
+from spacy_treecrf.engine.encoding.placing import Places, place_events
+from spacy_treecrf.engine.encoding.resolving import resolve
+from spacy_treecrf.engine.intrinsics import pointer_to
+from spacy_treecrf.engine.kernel import kernel, step
+from spacy_treecrf.engine.trees.posting_lists import Postings, ScoredRows, add_tree_scores
+
+Ints = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
+
+
+class ModelArrays(NamedTuple):
+    """What a model knows, as kernels take it."""
+
+    texts: TextIds
+    places: Places
+    weights: npt.NDArray[np.float32]  # shape: (n_features, n_labels)
+    bin_scores: npt.NDArray[np.float32]  # shape: (n_numeric, N_BINS, n_labels)
+    context_first: Ints
+    postings: Postings
+    steps: StepPotentials
+    edges: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), see `scaled_pass`
+
+
+class Sizes(NamedTuple):
+    """Numbers that kernels need beside the arrays, in the first row of their list."""
+
+    n_tables: int  # contexts that have scores of their own
+    context_order: int
+    order: int
+    first_bin: int
+
+
+def listed(arrays: ModelArrays, sizes: Sizes) -> tuple[Ints, list[npt.NDArray[np.generic]]]:
+    """Addresses and lengths of all arrays, and the arrays, which must live as long as these.
+
+    The shape of the list is (1 + n_arrays, 4): address and up to three lengths.
+    """
+    parts = [
+        *arrays.texts,
+        *arrays.places,
+        arrays.weights,
+        arrays.bin_scores,
+        arrays.context_first,
+        *arrays.postings,
+        arrays.steps.moves,
+        arrays.steps.end,
+        arrays.edges,
+    ]
+    kept = [np.ascontiguousarray(part) for part in parts]
+    rows = [list(sizes)]
+    rows += [[part.ctypes.data, *part.shape, *[1] * (3 - part.ndim)] for part in kept]
+    return np.array(rows, np.int64), kept
+
+
+@step
+def _int32(listed: Ints, i: int) -> npt.NDArray[np.int32]:
+    found: npt.NDArray[np.int32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int32)
+    return found
+
+
+@step
+def _uint32(listed: Ints, i: int) -> npt.NDArray[np.uint32]:
+    found: npt.NDArray[np.uint32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint32)
+    return found
+
+
+@step
+def _int64(listed: Ints, i: int) -> npt.NDArray[np.int64]:
+    found: npt.NDArray[np.int64] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int64)
+    return found
+
+
+@step
+def _uint64(listed: Ints, i: int) -> npt.NDArray[np.uint64]:
+    found: npt.NDArray[np.uint64] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint64)
+    return found
+
+
+@step
+def _uint64_table(listed: Ints, i: int) -> npt.NDArray[np.uint64]:
+    shape = listed[i, 1], listed[i, 2]
+    found: npt.NDArray[np.uint64] = carray(pointer_to(listed[i, 0]), shape, np.uint64)
+    return found
+
+
+@step
+def _float64_table(listed: Ints, i: int) -> npt.NDArray[np.float64]:
+    shape = listed[i, 1], listed[i, 2]
+    found: npt.NDArray[np.float64] = carray(pointer_to(listed[i, 0]), shape, np.float64)
+    return found
+
+
+@step
+def _texts(listed: Ints) -> TextIds:
+    """Return the first arrays of the list, in the order of `listed`, as the next steps do."""
+    return TextIds(_int32(listed, 1), _int32(listed, 2), _int32(listed, 3))
+
+
+@step
+def _places(listed: Ints) -> Places:
+    return Places(
+        _int32(listed, 4),
+        _int32(listed, 5),
+        _int32(listed, 6),
+        _int32(listed, 7),
+        _int32(listed, 8),
+    )
+
+
+@step
+def _linear(listed: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    weights = carray(pointer_to(listed[9, 0]), (listed[9, 1], listed[9, 2]), np.float32)
+    shape = listed[10, 1], listed[10, 2], listed[10, 3]
+    return weights, carray(pointer_to(listed[10, 0]), shape, np.float32)
+
+
+@step
+def _postings(listed: Ints) -> Postings:
+    shape = listed[31, 1], listed[31, 2]
+    return Postings(
+        tree_class=_int32(listed, 12),
+        leaf_first=_uint64(listed, 13),
+        leaf_units=_int32(listed, 14),
+        class_first=_int64(listed, 15),
+        dense_of=_int32(listed, 16),
+        dense=_uint64_table(listed, 17),
+        feature_first=_int32(listed, 18),
+        feature_tree=_uint32(listed, 19),
+        feature_mask=_uint64(listed, 20),
+        numeric_first=_int32(listed, 21),
+        numeric_threshold=_int32(listed, 22),
+        numeric_tree=_uint32(listed, 23),
+        numeric_mask=_uint64(listed, 24),
+        context_mask=_uint64_table(listed, 25),
+        held_first=_int32(listed, 26),
+        held_context=_int32(listed, 27),
+        held_mask=_uint64(listed, 28),
+        held_units=_int32(listed, 29),
+        usual_units=_int64(listed, 30),
+        context_units=carray(pointer_to(listed[31, 0]), shape, np.int64),
+    )
+
+
+@step
+def _steps(listed: Ints) -> StepPotentials:
+    shape = (listed[33, 1],)
+    end = carray(pointer_to(listed[33, 0]), shape, np.float64)
+    return StepPotentials(listed[0, 2], _float64_table(listed, 32), end)
+
+
+@step
+def _placed(listed: Ints, ends: Ints, ids: Ids) -> tuple[Ids, npt.NDArray[np.uint8]]:
+    """Return feature ids and bins of rows, as wide as their widest."""
+    places = _places(listed)
+    n_rows = len(ends) - 1
+    widest = 0
+    for row in range(n_rows):
+        widest = max(widest, ends[row + 1] - ends[row])
+    feature_ids = np.empty((n_rows, len(places.missing_ids) + widest), np.int32)
+    numeric = np.empty((n_rows, listed[10, 1]), np.uint8)
+    shared = np.empty(widest, np.int32)
+    place_events(ends, ids, places, shared, listed[0, 3], feature_ids, numeric)
+    return feature_ids, numeric
+
+
+@step
+def _scores(listed: Ints, ends: Ints, ids: Ids, offsets: Ints) -> npt.NDArray[np.float32]:
+    """Return the scores of rows. shape: (n_rows, n_tables, n_labels)"""
+    feature_ids, numeric = _placed(listed, ends, ids)
+    n_rows = len(numeric)
+    weights, bin_scores = _linear(listed)
+    n_labels = weights.shape[1]
+    linear = np.zeros((n_rows, n_labels), np.float32)
+    add_linear_scores(feature_ids, numeric, weights, bin_scores, 0, linear)
+    n_tables = listed[0, 0]
+    scores = np.empty((n_rows, n_tables, n_labels), np.float32)
+    lags = np.empty(n_rows, np.uint8)
+    rows = np.empty(n_rows, np.int64)
+    for s in range(len(offsets) - 1):
+        for row in range(offsets[s], offsets[s + 1]):
+            lags[row] = min(row - offsets[s], listed[0, 1])
+            rows[row] = row
+            for c in range(n_tables):
+                for k in range(n_labels):
+                    scores[row, c, k] = linear[row, k]
+    data = ScoredRows(feature_ids, numeric, lags)
+    add_tree_scores(data, rows, _int64(listed, 11), n_labels, _postings(listed), scores)
+    return scores
+
+
+@kernel
+def small_labels(
+    listed: Ints,
+    codes: Ids,
+    ends: Ints,
+    shape_of: Ints,
+    shapes: Ids,
+    offsets: Ints,
+    ids: Ids,
+    labels: Ids,
+) -> int:
+    """Write the best labels of sequences of dicts, or return how many ids must be asked for.
+
+    Then these are ASK in `ids`. codes: Empty, if `ids` are known already.
+    """
+    if len(codes):
+        items = CodedItems(codes, ends, shape_of, shapes)
+        n_asked = resolve(items, _texts(listed), ids)
+        if n_asked:
+            return int(n_asked)
+    n = len(offsets) - 1
+    chunk = ScoredChunk(_scores(listed, ends, ids, offsets), offsets, 0, n)
+    viterbi_bigram(chunk, _steps(listed), labels, np.empty(n))
+    return 0
+
+
+@kernel
+def small_labels_of_any_order(
+    listed: Ints,
+    codes: Ids,
+    ends: Ints,
+    shape_of: Ints,
+    shapes: Ids,
+    offsets: Ints,
+    ids: Ids,
+    labels: Ids,
+) -> int:
+    """Do the same for chains of any order and scores that depend on the context."""
+    if len(codes):
+        items = CodedItems(codes, ends, shape_of, shapes)
+        n_asked = resolve(items, _texts(listed), ids)
+        if n_asked:
+            return int(n_asked)
+    n = len(offsets) - 1
+    chunk = ScoredChunk(_scores(listed, ends, ids, offsets), offsets, 0, n)
+    viterbi_general(chunk, _steps(listed), labels, np.empty(n))
+    return 0
+
+
+@kernel
+def small_marginals(
+    listed: Ints,
+    codes: Ids,
+    ends: Ints,
+    shape_of: Ints,
+    shapes: Ids,
+    offsets: Ints,
+    ids: Ids,
+    nodes: npt.NDArray[np.float64],
+) -> int:
+    """Write P(y_t = k) into nodes, which are 0; -1 where the scaled pass gives up."""
+    if len(codes):
+        items = CodedItems(codes, ends, shape_of, shapes)
+        n_asked = resolve(items, _texts(listed), ids)
+        if n_asked:
+            return int(n_asked)
+    n = len(offsets) - 1
+    chunk = ScoredChunk(_scores(listed, ends, ids, offsets), offsets, 0, n)
+    out = Marginals(np.empty((0, 0, 0), np.float32), nodes, np.empty(n))
+    allowed = np.empty((0, 0), np.uint8)
+    scaled_pass(chunk, _steps(listed), _float64_table(listed, 34), allowed, out)
+    for s in range(n):
+        if np.isnan(out.log_z[s]):
+            return -1
+    return 0

@@ -1,0 +1,137 @@
+"""A model prepared for short inputs: from feature dicts to labels by one kernel, in this thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.boosting.potentials import Scorer
+from spacy_treecrf.engine.boosting.small_inputs import (
+    ModelArrays,
+    Sizes,
+    listed,
+    small_labels,
+    small_labels_of_any_order,
+    small_marginals,
+)
+from spacy_treecrf.engine.chain.chain import Chain
+from spacy_treecrf.engine.chain.decoding import marginal_argmax
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.entry_tables import first_bin
+from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, IN_TREES
+from spacy_treecrf.engine.trees.histogram import N_BINS
+
+MAX_ROWS = 256
+MAX_CELLS = 2**17  # of scores, and of feature ids in the slots of keys
+NO_CODES = np.empty(0, np.int32)
+
+Labels = npt.NDArray[np.int32]
+Nodes = npt.NDArray[np.float64]
+
+
+class QuickPredictor:
+    """What a model knows, listed for kernels; it has no state that calls change.
+
+    Whatever it does not treat it leaves to the ordinary way, and says so by None: inputs that are
+    large, not lists of lists of flat dicts, or wrong.
+    """
+
+    def __init__(self, columns: Columns, scorer: Scorer, transitions: Chain) -> None:
+        self._ids = columns.item_ids
+        self._n_labels = scorer.n_labels
+        n_tables = scorer.n_labels**scorer.order
+        self._row_cells = n_tables * scorer.n_labels + len(columns.slot_keys)
+        is_bigram = transitions.order == 1 and n_tables == 1
+        self._find_labels = small_labels if is_bigram else small_labels_of_any_order
+        self._has_marginals = transitions.scaled_moves.fit
+        linear = scorer.linear
+        if linear.is_zero:
+            weights = np.zeros((0, scorer.n_labels), np.float32)
+            bin_scores = np.zeros((len(columns.numeric_names), N_BINS, scorer.n_labels), np.float32)
+        else:
+            weights, bin_scores = linear.categorical, linear.bin_scores
+        arrays = ModelArrays(
+            texts=self._ids.item_codes.text_ids,
+            places=columns.places,
+            weights=weights,
+            bin_scores=bin_scores,
+            context_first=scorer.trees.contexts.first,
+            postings=scorer.trees.postings,
+            steps=transitions.steps,
+            edges=transitions.scaled_moves.factors,
+        )
+        sizes = Sizes(n_tables, scorer.order, transitions.order, first_bin(columns.nothing, 0))
+        self._listed, self._kept = listed(arrays, sizes)
+
+    def labels(self, X: Any, predictor: str) -> list[list[int]] | None:
+        """Ids of the labels of each sequence, or None."""
+        if predictor == "marginal":
+            found = self._nodes(X)
+            if found is None:
+                return None
+            return _cut(marginal_argmax(found[0]).tolist(), found[1])
+        found_labels = self._run(X, self._find_labels, _no_labels)
+        return None if found_labels is None else _cut(found_labels[0].tolist(), found_labels[1])
+
+    def marginals(self, X: Any) -> list[list[list[float]]] | None:
+        """P(y_t = k) for all k of each position of each sequence, or None."""
+        found = self._nodes(X)
+        return None if found is None else _cut(found[0].tolist(), found[1])
+
+    def _nodes(self, X: Any) -> tuple[Nodes, list[int]] | None:
+        if not self._has_marginals:
+            return None
+        return self._run(X, small_marginals, lambda n: np.zeros((n, self._n_labels)))
+
+    def _run(
+        self, X: Any, kernel: Callable[..., int], new: Callable[[int], Any]
+    ) -> tuple[Any, list[int]] | None:
+        """What a kernel writes for the rows of X, and where sequences begin; None: not this way."""
+        try:
+            if type(X) is not list or len(X) > MAX_ROWS:
+                return None
+            if len(X) == 1:
+                items = X[0]
+                offsets = [0, len(items)]
+            else:
+                offsets = [*accumulate(map(len, X), initial=0)]
+                items = [*chain.from_iterable(X)] if offsets[-1] <= MAX_ROWS else None
+            if type(items) is not list or not 0 < len(items) <= MAX_ROWS:
+                return None
+            codes, ends, shape_of, shapes = self._ids.coded(items)
+            if len(items) * self._row_cells > MAX_CELLS:
+                return None
+            ids = np.empty(len(codes), np.int32)
+            out = new(len(items))
+            where = np.array(offsets)
+            left = kernel(self._listed, codes, ends, shape_of, shapes, where, ids, out)
+            if left > 0:
+                self._ids.ask(items, ids)
+                left = kernel(self._listed, NO_CODES, ends, shape_of, shapes, where, ids, out)
+            return (out, offsets) if left == 0 else None
+        except Exception:  # wrong or just unusual: the ordinary way knows
+            return None
+
+
+def quick_predictor(columns: Columns, scorer: Scorer, transitions: Chain) -> QuickPredictor | None:
+    """A model prepared for short inputs, or None where its kind takes other steps."""
+    trees = scorer.trees
+    if columns.missing in IN_TREES or columns.missing == IMPUTATION:
+        return None
+    if trees.large.n_trees or trees.incomplete is not None or transitions.pruned:
+        return None
+    return QuickPredictor(columns, scorer, transitions)
+
+
+def _no_labels(n: int) -> Labels:
+    return np.zeros(n, np.int32)
+
+
+def _cut(rows: list[Any], offsets: list[int]) -> list[list[Any]]:
+    if len(offsets) == 2:
+        return [rows]
+    return [rows[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
