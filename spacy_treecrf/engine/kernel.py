@@ -24,6 +24,7 @@ from spacy_treecrf.engine.kernel_parts import (
     PartLibrary,
     QuickFlags,
     library_class,
+    little_to_do,
     no_garbage_collection,
     set_environments,
 )
@@ -55,9 +56,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read from the cache; what the kernel calls is part of it."""
-        codegen = self.targetctx.codegen()
-        with global_compiler_lock, library_class(codegen, PartLibrary), no_garbage_collection():
-            return super().compile(sig)
+        context = self.targetctx
+        with global_compiler_lock, no_garbage_collection():
+            with library_class(context.codegen(), PartLibrary), little_to_do(context):
+                return super().compile(sig)
 
     @cached
     def part(self) -> Kernel:

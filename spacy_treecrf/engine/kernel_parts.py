@@ -1,8 +1,8 @@
 """Compiling a kernel in little time: as one piece, and without counting references in vain.
 
 Left to itself, numba optimises every function that a kernel calls, turns it into machine code, and
-then does so again for whatever calls it, up to the kernel. Nobody calls such parts from Python, so
-they are only simplified one by one, linked into the kernel, and optimised there.
+then does so again for whatever calls it, up to the kernel, and that twice. Nobody calls such parts
+from Python, so they are only linked into the kernel, which is then optimised once.
 
 And wherever a function takes an array out of a named tuple, numba counts references to all arrays
 of the tuple. A function that makes no arrays need not: whoever called it holds them.
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from llvmlite.binding import ffi
 from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
@@ -28,8 +29,20 @@ from spacy_treecrf.engine.compile_notice import announced
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
 
 
-class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a function that only becomes part of others: simplified, but not runnable."""
+class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel, which is optimised as a whole and once, when all its parts are there."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Not one by one; what numba does here beside it is to set the layout of data."""
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class PartLibrary(KernelLibrary):
+    """The code of a function that only becomes part of others: not optimised, and not runnable."""
 
     @property
     def codegen(self) -> Any:
@@ -85,7 +98,7 @@ class KernelCompiler(Compiler):  # type: ignore[misc]
         locals: Any,
     ) -> None:
         if library is None and not flags.no_cpython_wrapper:
-            library = JITCodeLibrary(targetctx.codegen(), "kernel")
+            library = KernelLibrary(targetctx.codegen(), "kernel")
             library.enable_object_caching()
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
 
@@ -156,20 +169,46 @@ def library_class(codegen: Any, kind: type) -> Iterator[None]:
 
     Whoever calls this holds numba's compiler lock.
     """
-    before = codegen.__dict__.get("create_library")
-    codegen.create_library = lambda name, **options: kind(codegen, name, **options)
+    with _attribute(codegen, "create_library", lambda name, **options: kind(codegen, name)):
+        yield
+
+
+@contextmanager
+def little_to_do(context: Any) -> Iterator[None]:
+    """Spare numba what no kernel needs. context: numba's target.
+
+    These are wrappers for calls from C of the functions that kernels take from numba, and notes of
+    each call of LLVM: there are tens of thousands, under nested timers. Whoever calls this holds
+    numba's compiler lock.
+    """
+    no_wrapper = _attribute(context, "create_cfunc_wrapper", lambda *args, **options: None)
+    with no_wrapper, _attribute(ffi.lib._lock, "_cblist", []):
+        yield
+
+
+@contextmanager
+def _attribute(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Give an object an attribute of its own meanwhile."""
+    has_own = name in owner.__dict__
+    before = owner.__dict__.get(name)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        if before is None:
-            del codegen.create_library
+        if has_own:
+            setattr(owner, name, before)
         else:
-            codegen.create_library = before
+            delattr(owner, name)
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Pause Python's search for cycles, a sixth of the time: the compiler drops what it makes."""
+    """Pause Python's search for cycles, a sixth of the time: the compiler drops what it makes.
+
+    Afterwards all that is there counts as old, which takes no time, while a search through what
+    the compiler made takes longer than a small kernel. What somebody froze stays frozen: there is
+    such a search then.
+    """
     if not gc.isenabled():
         yield
         return
@@ -177,6 +216,9 @@ def no_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
 
 

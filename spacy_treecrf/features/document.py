@@ -9,15 +9,17 @@ from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.source import Reading, Source, Window
 from spacy_treecrf.features.words import WordTable, grown
 
+Keys = npt.NDArray[np.uint64]
+
 CASES = ("", "lower", "title", "upper", "mixed")  # by the numbers of kernels.repeats
 MOST_REPEATS = 3
+NOWHERE = -1  # kernels.repeats.NOWHERE
 RUN_EDGE = 1  # kernels.capital_runs.EDGE; importing it here would load numba
 KINDS = ("case", "repeated", "neighbours", "heading", "runs", "opening")
 MANY_WORDS = 2**16
-# In the order of the rows of kernels.repeats.document_keys, then of kernels.capital_runs.run_keys.
-REPEATS = ("case", "repeated", "before", "after", "heading")
+# In the order of the rows of kernels.repeats.repeat_keys, and of kernels.capital_runs.run_keys.
+REPEATS = ("case", "repeated", "before", "after")
 RUNS = ("run_first", "run_last", "run_before", "run_after", "run_place")
-COLUMNS = (*REPEATS, *RUNS, "opening")
 COLUMNS_OF = {"neighbours": ("before", "after"), "runs": RUNS}
 WORDS = ("before", "after", "run_first", "run_last", "run_before", "run_after", "opening")
 # Columns that are the same all over a sequence or document have no window.
@@ -42,28 +44,23 @@ class DocumentWords:
         self._first = np.empty((0, 2), np.int64)
         self._best_run = np.empty((0, 2), np.int64)
 
-    def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        """The key of every token in every column; 0 is nothing. shape: (len(COLUMNS), n_tokens)"""
-        return self._found(batch)[0]
+    def keys(self, batch: Batch, column: str) -> Keys:
+        """The key of every token in a column; 0 is nothing. shape: (n_tokens,)"""
+        return self._found(batch).keys(column)
 
-    def has_values(self, batch: Batch, row: int) -> bool:
+    def has_values(self, batch: Batch, column: str) -> bool:
         """Whether any token has something in a column."""
-        return self._found(batch)[1][row]
+        return self._found(batch).has_values(column)
 
-    def _found(self, batch: Batch) -> tuple[npt.NDArray[np.uint64], list[bool]]:
+    def _found(self, batch: Batch) -> _BatchKeys:
         if self not in batch.memo:
-            keys = self._find(batch)
-            batch.memo[self] = keys, np.logical_or.reduce(keys, axis=1).tolist()
-        found: tuple[npt.NDArray[np.uint64], list[bool]] = batch.memo[self]
+            batch.memo[self] = self._find(batch)
+        found: _BatchKeys = batch.memo[self]
         return found
 
-    def _find(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        from spacy_treecrf.features.kernels.capital_runs import run_keys
-        from spacy_treecrf.features.kernels.repeats import HEADING, NOWHERE, Tokens, document_keys
-
+    def _find(self, batch: Batch) -> _BatchKeys:
         self.forget(MANY_WORDS)
-        orth = batch.array(ORTH)
-        words = self._words.rows(orth, lambda new: self._describe(batch.strings(new)))
+        words = self._words.rows(batch.array(ORTH), lambda new: self._describe(batch.strings(new)))
         if len(self._lower) > len(self._counts):
             self._counts = grown(self._counts, len(self._lower))
             self._first = grown(self._first, len(self._lower))
@@ -71,21 +68,102 @@ class DocumentWords:
             self._counts[:] = 0
             self._first[:] = NOWHERE
             self._best_run[:] = NOWHERE
-        keys = np.empty((len(COLUMNS), batch.n_tokens), np.uint64)
-        tokens = Tokens(orth, words, self._words.table, batch.offsets, batch.doc_offsets)
-        document_keys(tokens, self._counts, self._first, MOST_REPEATS, keys[: len(REPEATS)])
-        run_keys(tokens, keys[HEADING], self._best_run, keys[len(REPEATS) : -1])
-        if len(batch.docs) == 1:
-            keys[-1] = orth[0]
-        else:
-            lengths = np.diff(batch.doc_offsets)
-            keys[-1] = np.repeat(orth[batch.doc_offsets[:-1][lengths > 0]], lengths[lengths > 0])
-        return keys
+        scratch = self._counts, self._first, self._best_run
+        return _BatchKeys(batch, words, self._words.table, scratch)
 
     def _describe(self, texts: list[str]) -> npt.NDArray[np.int32]:
         ids = self._lower
         rows = [(ids.setdefault(text.lower(), len(ids)), case_of(text)) for text in texts]
         return np.array(rows, np.int32).reshape(-1, 2)
+
+
+class _BatchKeys:
+    """The keys of the document columns of one batch, found when they are first asked for.
+
+    Columns that a model does not have cost nothing, and their kernels are not compiled.
+
+    words: of each token, its row of `table`: id of the lower-case form, and case.
+    scratch: of the kernels, one row for each lower-case form: counts, first places, best runs.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        words: npt.NDArray[np.int32],
+        table: npt.NDArray[np.int32],
+        scratch: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    ) -> None:
+        from spacy_treecrf.features.kernels.repeats import Tokens
+
+        self._n_docs = len(batch.docs)
+        self._tokens = Tokens(batch.array(ORTH), words, table, batch.offsets, batch.doc_offsets)
+        self._counts, self._first, self._best_run = scratch
+        self._keys: dict[str, Keys] = {}
+        self._has_values: dict[str, bool] = {}
+        self._bounds: npt.NDArray[np.int64] | None = None  # of the sequence of each token
+
+    def keys(self, column: str) -> Keys:
+        if column not in self._keys:
+            self._find(column)
+        return self._keys[column]
+
+    def has_values(self, column: str) -> bool:
+        if column not in self._has_values:
+            self._find(column)
+        return self._has_values[column]
+
+    def _find(self, column: str) -> None:
+        if column in REPEATS:
+            self._keep(REPEATS, self._repeats())
+        elif column in RUNS:
+            self._keep(RUNS, self._runs())
+        elif column == "heading":
+            self._sequence_bounds()
+        else:
+            self._keep((column,), self._openings()[None])
+
+    def _keep(self, columns: tuple[str, ...], keys: Keys) -> None:
+        """Keep the keys (len(columns), n_tokens) of some columns."""
+        self._keys.update(zip(columns, keys, strict=True))
+        has_values = np.logical_or.reduce(keys, axis=1).tolist()
+        self._has_values.update(zip(columns, has_values, strict=True))
+
+    def _sequence_bounds(self) -> npt.NDArray[np.int64]:
+        """Where the sequence of each token starts and ends; keeps the headings as well."""
+        from spacy_treecrf.features.kernels.repeats import find_headings
+
+        if self._bounds is None:
+            n_tokens = len(self._tokens.words)
+            self._bounds = np.empty((n_tokens, 2), np.int64)
+            heading = np.empty((1, n_tokens), np.uint64)
+            find_headings(self._tokens, self._bounds, heading[0])
+            self._keep(("heading",), heading)
+        return self._bounds
+
+    def _repeats(self) -> Keys:
+        from spacy_treecrf.features.kernels.repeats import repeat_keys
+
+        bounds = self._sequence_bounds()
+        keys = np.empty((len(REPEATS), len(bounds)), np.uint64)
+        repeat_keys(self._tokens, bounds, self._counts, self._first, MOST_REPEATS, keys)
+        return keys
+
+    def _runs(self) -> Keys:
+        from spacy_treecrf.features.kernels.capital_runs import run_keys
+
+        heading = self.keys("heading")
+        keys = np.empty((len(RUNS), len(heading)), np.uint64)
+        runs = np.empty((len(heading), 2), np.int64)
+        run_keys(self._tokens, heading, self._best_run, runs, keys)
+        return keys
+
+    def _openings(self) -> Keys:
+        """The first word of the doc of each token."""
+        orth, doc_offsets = self._tokens.orth, self._tokens.doc_offsets
+        if self._n_docs == 1:
+            return np.full(len(orth), orth[0])
+        lengths = np.diff(doc_offsets)
+        return np.repeat(orth[doc_offsets[:-1][lengths > 0]], lengths[lengths > 0])
 
 
 class DocumentColumn(Source):
@@ -96,7 +174,6 @@ class DocumentColumn(Source):
     def __init__(self, kind: str, window: Window, words: DocumentWords) -> None:
         self.kind = kind
         self.name = self.column = f"document.{kind}"
-        self.row = COLUMNS.index(kind)
         self.window = window
         self.words = words
 
@@ -104,11 +181,10 @@ class DocumentColumn(Source):
         return self.window if column == self.column else None
 
     def keys(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        keys: npt.NDArray[np.uint64] = self.words.keys(batch)[self.row]
-        return keys
+        return self.words.keys(batch, self.kind)
 
     def is_empty(self, batch: Batch) -> bool:
-        return self.window == (0,) and not self.words.has_values(batch, self.row)
+        return self.window == (0,) and not self.words.has_values(batch, self.kind)
 
     def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
         keys = self.keys(batch)[positions]

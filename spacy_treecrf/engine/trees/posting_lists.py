@@ -69,42 +69,37 @@ class Postings(NamedTuple):
     context_units: npt.NDArray[np.int64]  # shape: (n_contexts, n_labels), beside it
 
 
-@kernel
 def _number_leaves(
-    nodes: TreeNodes,
-    leaf_first: npt.NDArray[np.int64],
-    leaf_value: npt.NDArray[np.float32],
-    mask: npt.NDArray[np.uint64],
-) -> None:
-    """Write the values of each tree's leaves from left to right, and the mask of each node.
+    forest: Forest, leaf_first: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
+    """Return the values of each tree's leaves from left to right, and the mask of each node.
 
-    mask[node] clears the leaves of its left subtree.
+    The mask of a node clears the leaves of its left subtree. Trees have 64 leaves at most.
     """
+    is_leaf = forest.kind == LEAF
+    tree_of = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_first))
+    root_of = forest.tree_first[tree_of]
+    left, right = root_of + forest.left, root_of + forest.right
+    levels = []  # the nodes with children, level by level in all trees at once
+    nodes = forest.tree_first[:-1]
+    while len(nodes := nodes[~is_leaf[nodes]]):
+        levels.append(nodes)
+        nodes = np.concatenate([left[nodes], right[nodes]])
+    n_leaves_below = is_leaf.astype(np.uint64)
+    for nodes in reversed(levels):
+        n_leaves_below[nodes] = n_leaves_below[left[nodes]] + n_leaves_below[right[nodes]]
+    leaf = np.zeros(len(is_leaf), np.uint64)  # the leftmost leaf below each node
+    mask = np.zeros(len(is_leaf), np.uint64)
     one = np.uint64(1)
-    kind, left, right = nodes.kind, nodes.left, nodes.right
-    for tree in range(len(nodes.tree_class)):
-        first = nodes.tree_first[tree]
-        n_nodes = nodes.tree_first[tree + 1] - first
-        n_leaves_below = np.zeros(n_nodes, np.int64)
-        for node in range(n_nodes - 1, -1, -1):  # children follow their parents
-            if kind[first + node] == LEAF:
-                n_leaves_below[node] = 1
-            else:
-                n_leaves_below[node] = (
-                    n_leaves_below[left[first + node]] + n_leaves_below[right[first + node]]
-                )
-        leaf = np.zeros(n_nodes, np.int64)  # the leftmost leaf below each node
-        for node in range(n_nodes):
-            here = first + node
-            if kind[here] == LEAF:
-                leaf_value[leaf_first[tree] + leaf[node]] = nodes.value[here]
-            else:
-                n_left = n_leaves_below[left[here]]
-                leaf[left[here]] = leaf[node]
-                leaf[right[here]] = leaf[node] + n_left
-                if n_leaves_below[0] <= MAX_MASK_LEAVES:
-                    block = ALL_LEAVES if n_left >= 64 else (one << np.uint64(n_left)) - one
-                    mask[here] = ~(block << np.uint64(leaf[node]))
+    for nodes in levels:
+        n_left = n_leaves_below[left[nodes]]
+        leaf[left[nodes]] = leaf[nodes]
+        leaf[right[nodes]] = leaf[nodes] + n_left
+        mask[nodes] = ~(((one << n_left) - one) << leaf[nodes])
+    leaf_value = np.zeros(int(leaf_first[-1]), np.float32)
+    place = leaf_first[tree_of[is_leaf]] + leaf[is_leaf].astype(np.int64)
+    leaf_value[place] = forest.value[is_leaf]
+    return leaf_value, mask
 
 
 def posting_order(forest: Forest) -> npt.NDArray[np.int64]:
@@ -144,9 +139,7 @@ def build_postings(
     sizes = np.diff(forest.tree_first)
     n_trees = forest.n_trees
     leaf_first = np.concatenate([[0], np.cumsum((sizes + 1) // 2)]).astype(np.int64)
-    leaf_value = np.zeros(int(leaf_first[-1]), np.float32)
-    mask = np.zeros(len(kind), np.uint64)
-    _number_leaves(forest.nodes, leaf_first, leaf_value, mask)
+    leaf_value, mask = _number_leaves(forest, leaf_first)
     tree_of = np.repeat(np.arange(n_trees, dtype=np.int32), sizes)
 
     tests = np.flatnonzero(kind == CATEGORICAL)

@@ -1,6 +1,7 @@
 """Words that a document uses more than once: how they are cased elsewhere, and what is around.
 
-A kernel counts the words of a document, then tells each token what its other places show.
+A kernel counts the words of a document, then tells each token what its other places show. Kernels
+have plain loops and what they need is made outside, so that they compile in little time.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from spacy_treecrf.engine.kernel import kernel
 NO_CASE, LOWER_CASE, TITLE_CASE, UPPER_CASE, MIXED_CASE = range(5)
 N_CASES = 5
 NOWHERE = -1
-# Rows of what `document_keys` writes.
-CASE, REPEATED, BEFORE, AFTER, HEADING = range(5)
-N_KEYS = 5
+NOTHING = np.uint64(0)
+# Rows of what `repeat_keys` writes.
+CASE, REPEATED, BEFORE, AFTER = range(4)
+N_KEYS = 4
 
 
 class Tokens(NamedTuple):
@@ -31,55 +33,40 @@ class Tokens(NamedTuple):
     doc_offsets: npt.NDArray[np.int64]  # shape: (n_docs + 1,)
 
 
-@kernel(inline="always")
-def _tells(case: int, t: int, sequence_start: int) -> bool:
-    """Whether the case of a token says something about its word.
-
-    Title case at the start of a sequence does not: any word would be in title case there.
-    """
-    return case != NO_CASE and not (case == TITLE_CASE and t == sequence_start)
-
-
 @kernel
-def _find_sequences(
-    tokens: Tokens, out: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where the sequence of each token starts and ends; HEADING is written."""
-    offsets, words, table = tokens.offsets, tokens.words, tokens.table
-    sequence_start = np.empty(len(tokens.orth), np.int64)
-    sequence_end = np.empty(len(tokens.orth), np.int64)
+def find_headings(
+    tokens: Tokens, bounds: npt.NDArray[np.int64], heading: npt.NDArray[np.uint64]
+) -> None:
+    """Write where the sequence of each token starts and ends, and the case of that sequence.
+
+    A sequence is in lower case if any word is in lower or mixed case, else in the more frequent
+    one. bounds: (n_tokens, 2); heading: (n_tokens,).
+    """
+    words, table, offsets = tokens.words, tokens.table, tokens.offsets
     for s in range(len(offsets) - 1):
         start, end = offsets[s], offsets[s + 1]
-        heading = _heading(words, table, start, end)
+        title = upper = lower = 0
         for t in range(start, end):
-            sequence_start[t] = start
-            sequence_end[t] = end
-            out[HEADING, t] = heading
-    return sequence_start, sequence_end
-
-
-@kernel(inline="always")
-def _elsewhere(
-    counts: npt.NDArray[np.int32], word: int, case: int, itself: bool
-) -> tuple[np.uint64, int]:
-    """A bit for each case of a word elsewhere, and how often it is there not in lower case.
-
-    counts: by word and case; `itself` says that the token, of this case, is among them.
-    """
-    bits = np.uint64(0)
-    repeats = 0
-    for c in range(N_CASES):
-        elsewhere = counts[word, c] - (1 if itself and c == case else 0)
-        if elsewhere > 0:
-            bits |= np.uint64(1) << np.uint64(c)
-            if c != LOWER_CASE:
-                repeats += elsewhere
-    return bits, repeats
+            case = table[words[t], 1]
+            if case == TITLE_CASE:
+                title += 1
+            elif case == UPPER_CASE:
+                upper += 1
+            elif case != NO_CASE:
+                lower += 1
+        found = LOWER_CASE
+        if lower == 0:
+            found = TITLE_CASE if title > upper else UPPER_CASE if upper > 0 else NO_CASE
+        for t in range(start, end):
+            bounds[t, 0] = start
+            bounds[t, 1] = end
+            heading[t] = found
 
 
 @kernel
-def document_keys(
+def repeat_keys(
     tokens: Tokens,
+    bounds: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int32],
     first: npt.NDArray[np.int64],
     most_repeats: int,
@@ -87,18 +74,21 @@ def document_keys(
 ) -> None:
     """What the document says elsewhere about the word of each token, upper and lower case alike.
 
+    bounds: of the sequence of each token, (n_tokens, 2).
     counts, first: scratch, (n lower-case forms, N_CASES) of 0 and (same, 2) of NOWHERE; left so.
     out: (N_KEYS, n_tokens). CASE: a bit for each case it has elsewhere. REPEATED: how often it is
         there, not in lower case. BEFORE, AFTER: orth of the neighbours it has there for the first
-        time, or 0. HEADING: case of the whole sequence.
+        time, or 0.
     """
     words, table, orth, doc_offsets = tokens.words, tokens.table, tokens.orth, tokens.doc_offsets
-    sequence_start, sequence_end = _find_sequences(tokens, out)
     for d in range(len(doc_offsets) - 1):
         start, end = doc_offsets[d], doc_offsets[d + 1]
         for t in range(start, end):
             word, case = table[words[t], 0], table[words[t], 1]
-            if _tells(case, t, sequence_start[t]):
+            if case == TITLE_CASE and t == bounds[t, 0]:
+                case = NO_CASE  # says nothing: any word would be in title case there
+            out[CASE, t] = case  # until the next loop
+            if case != NO_CASE:
                 counts[word, case] += 1
                 if case != LOWER_CASE:
                     if first[word, 0] == NOWHERE:
@@ -106,39 +96,24 @@ def document_keys(
                     elif first[word, 1] == NOWHERE:
                         first[word, 1] = t
         for t in range(start, end):
-            word, case = table[words[t], 0], table[words[t], 1]
-            itself = _tells(case, t, sequence_start[t])
-            bits, repeats = _elsewhere(counts, word, case, itself)
-            out[CASE, t] = bits
-            out[REPEATED, t] = min(repeats, most_repeats)
+            word = table[words[t], 0]
+            own = np.int64(out[CASE, t])
+            bits = 0
+            repeats = 0
+            for c in range(1, N_CASES):  # nothing is counted under NO_CASE
+                elsewhere = counts[word, c] - (1 if c == own else 0)
+                if elsewhere > 0:
+                    bits += 1 << c
+                    repeats += 0 if c == LOWER_CASE else elsewhere
             where = first[word, 1] if first[word, 0] == t else first[word, 0]
-            out[BEFORE, t] = 0
-            out[AFTER, t] = 0
-            if where != NOWHERE:
-                if where > sequence_start[where]:
-                    out[BEFORE, t] = orth[where - 1]
-                if where + 1 < sequence_end[where]:
-                    out[AFTER, t] = orth[where + 1]
+            is_known = where != NOWHERE
+            out[CASE, t] = bits
+            out[REPEATED, t] = repeats if repeats < most_repeats else most_repeats
+            out[BEFORE, t] = orth[where - 1] if is_known and where > bounds[where, 0] else NOTHING
+            out[AFTER, t] = orth[where + 1] if is_known and where + 1 < bounds[where, 1] else NOTHING
         for t in range(start, end):
             word = table[words[t], 0]
             for c in range(N_CASES):
                 counts[word, c] = 0
             first[word, 0] = NOWHERE
             first[word, 1] = NOWHERE
-
-
-@kernel
-def _heading(
-    words: npt.NDArray[np.int32], table: npt.NDArray[np.int32], start: int, end: int
-) -> int:
-    """The case of a sequence: lower if any word is lower or mixed, else the more frequent one."""
-    title = upper = 0
-    for t in range(start, end):
-        case = table[words[t], 1]
-        if case in (LOWER_CASE, MIXED_CASE):
-            return LOWER_CASE
-        title += case == TITLE_CASE
-        upper += case == UPPER_CASE
-    if upper >= title and upper > 0:
-        return UPPER_CASE
-    return TITLE_CASE if title else NO_CASE
