@@ -97,7 +97,10 @@ def test_all_ways_to_score_agree(seed, order, sizes, lengths, n_numeric):
 
 
 @pytest.mark.parametrize("order", [0, 1])
-@pytest.mark.parametrize("sizes", [[1], [63], [64], [65], [64, 1, 64], [200], [255], [256], [257], [1, 64, 65, 7, 100, 300]])
+@pytest.mark.parametrize(
+    "sizes",
+    [[1], [63], [64], [65], [64, 1, 64], [200], [255], [256], [257], [1, 64, 65, 7, 100, 300]],
+)
 def test_trees_at_and_beyond_the_size_of_a_mask_agree(order, sizes):
     assert MAX_MASK_LEAVES == 64
     data = random_rows(1, [6, 1, 5])
