@@ -19,6 +19,9 @@ QUICK_TEST_SENTENCES = 500
 QUICK_ITERATIONS = 50
 ITERATIONS = 200
 COMPILE_SENTENCES = 100
+# Few rounds of full steps. Chosen on the last tenth of the training sentences, with a model of the
+# others: F1 is 94.57 there, that of CRFsuite 93.70. The test part has not been looked at.
+FAST = {"rounds": 14, "shrinkage": 1.0}
 
 
 @dataclass
@@ -106,6 +109,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
         short, seconds = timed(lambda: BoostedCRF(rounds=rounds).fit(corpus.X, corpus.y))
         reached = {"rounds": rounds, "seconds": seconds, "f1": f1(short.model_)}
 
+    fast, fast_seconds = timed(lambda: BoostedCRF(**FAST).fit(corpus.X, corpus.y))
     predictor = Predictor(crf, Workers(1))
     tag_seconds = best_seconds(lambda: predictor.labels(test))
     return {
@@ -114,6 +118,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
         "encode_seconds": encode_seconds,
         "f1": f1(crf),
         "at_crfsuite_f1": reached,
+        "fast": {"settings": FAST, "seconds": fast_seconds, "f1": f1(fast.model_)},
         "tagged_per_second": corpus.test_tokens / tag_seconds,
     }
 
@@ -157,6 +162,8 @@ def main() -> None:
         f1_gain=ours["f1"] - crfsuite["f1"],
         time_ratio=ours["seconds"] / crfsuite["seconds"],
         time_ratio_at_crfsuite_f1=reached and reached["seconds"] / crfsuite["seconds"],
+        fast_f1_gain=ours["fast"]["f1"] - crfsuite["f1"],
+        fast_time_ratio=ours["fast"]["seconds"] / crfsuite["seconds"],
         tagging_ratio=ours["tagged_per_second"] / crfsuite["tagged_per_second"],
     )
 

@@ -24,7 +24,7 @@ from spacy_treecrf.features.characters import class_of
 from spacy_treecrf.taggers.loading import load_tagger
 
 from spacy_data import CONFIGS, run_spacy
-from timing import report, timed
+from timing import cpu_timed, report
 
 PENALTIES = (0.1, 1.0)
 ITERATIONS, QUICK_ITERATIONS = 200, 20
@@ -74,7 +74,7 @@ def bench_ours(job: Job, words: int, settings: dict[str, Any]) -> dict[str, Any]
     with tempfile.TemporaryDirectory() as folder:
         prepare_corpus(job.corpus, Path(folder), split=job.split)
         data = {f"paths.{part}": f"{folder}/{part}.spacy" for part in ("train", "dev")}
-        _, seconds = timed(
+        _, took = cpu_timed(
             lambda: run_spacy(
                 "train",
                 CONFIGS / f"{job.task}.cfg",
@@ -86,7 +86,7 @@ def bench_ours(job: Job, words: int, settings: dict[str, Any]) -> dict[str, Any]
         )
         tagger = load_tagger(f"{folder}/model/model-best")
         judged = judge(tagger, tagger.read(f"{folder}/test.spacy", gold=True)[1])
-    return {"seconds": seconds, **scores(judged.gold, judged.predicted)}
+    return {**took, **scores(judged.gold, judged.predicted)}
 
 
 def bench_crfsuite(
@@ -96,12 +96,12 @@ def bench_crfsuite(
     items = {part: [columns.items(sequence.words) for sequence in splits[part]] for part in splits}
     trials = []
     for penalty in PENALTIES:
-        model, seconds = timed(
+        model, took = cpu_timed(
             lambda: _train(items["train"], gold["train"], penalty, iterations)  # noqa: B023
         )
         dev, test = (scores(gold[part], _tag(model, items[part])) for part in ("dev", "test"))
         os.unlink(model)
-        trials.append((dev["letters"], {"penalty": penalty, "seconds": seconds, **test}))
+        trials.append((dev["letters"], {"penalty": penalty, **took, **test}))
     return max(trials, key=lambda trial: trial[0])[1]
 
 
@@ -196,6 +196,9 @@ def main() -> None:
             **theirs,
             letters_gain={rival: ours["letters"] - own["letters"] for rival, own in theirs.items()},
             time_ratio={rival: ours["seconds"] / own["seconds"] for rival, own in theirs.items()},
+            cpu_ratio={
+                rival: ours["cpu_seconds"] / own["cpu_seconds"] for rival, own in theirs.items()
+            },
         )
 
 

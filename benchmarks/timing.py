@@ -21,6 +21,18 @@ def timed(work: Callable[[], Result]) -> tuple[Result, float]:
     return result, time.perf_counter() - began
 
 
+def cpu_timed(work: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
+    """The result of `work`, and the wall and processor seconds it took, with those of children."""
+    began = _cpu_seconds()
+    result, seconds = timed(work)
+    return result, {"seconds": seconds, "cpu_seconds": _cpu_seconds() - began}
+
+
+def _cpu_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
     """The fewest seconds of several calls; the first, which warms up, does not count."""
     work()

@@ -24,6 +24,7 @@ from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, in_trees
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
+from spacy_treecrf.engine.trees.preorder import forest_reader, preorder_state
 from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
@@ -34,6 +35,8 @@ from spacy_treecrf.models.stored_parts import (
     new_masks,
     read_masks,
     read_sparse,
+    read_weights,
+    shared_state,
     sparse_state,
     wider_masks,
 )
@@ -142,7 +145,7 @@ class CRF(SequenceModel):
             raise ValueError(
                 "treecrf: this model is compact and cannot learn more: what only training needs "
                 "was left out when it was saved or pruned; go on with the model as it was saved "
-                "without compact, or train a new one (warm_start=False)"
+                "without compact, or train a new one"
             )
 
     def to_state(self) -> dict[str, Any]:
@@ -153,6 +156,8 @@ class CRF(SequenceModel):
         forest = potentials.as_grown
         if self.columns.missing in IN_TREES:
             forest = forest.with_missing_branches()
+        in_preorder = self.compact and forest.missing_branches is None
+        store_weights = shared_state if self.compact else sparse_state
         return {
             "kind": "crf",
             "settings": self.settings.to_state(),
@@ -160,9 +165,9 @@ class CRF(SequenceModel):
             "columns": self.columns.to_state(),
             "masks": masks_state(self.masks),
             "edges": potentials.edges,
-            "linear": sparse_state(potentials.linear),
+            "linear": store_weights(potentials.linear),
             "previous_linear": sparse_state(previous),
-            "forest": forest.to_state(),
+            "forest": preorder_state(forest) if in_preorder else forest.to_state(),
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
             **({"compact": True} if self.compact else {}),
@@ -193,7 +198,7 @@ class CRF(SequenceModel):
         except ValueError as error:
             reader.fail("labels", "few enough for the order", str(error))
         forest = Forest.from_state(
-            reader.nested("forest"),
+            forest_reader(reader.table("forest"), "forest"),
             n_labels,
             n_features,
             n_numeric,
@@ -206,7 +211,7 @@ class CRF(SequenceModel):
             edges=reader.array(
                 "edges", np.float32, (n_labels + 1, n_labels), low=-MAX_WEIGHT, high=MAX_WEIGHT
             ),
-            linear=read_sparse(reader.nested("linear"), n_features, n_numeric, n_labels),
+            linear=read_weights(reader.nested("linear"), n_features, n_numeric, n_labels),
             previous_linear=read_sparse(
                 reader.nested("previous_linear"), n_features, n_numeric, n_labels
             ),

@@ -81,6 +81,61 @@ def sparse_state(weights: LinearWeights) -> dict[str, Any]:
     }
 
 
+def shared_state(weights: LinearWeights) -> dict[str, Any]:
+    """The state of weights in few bytes: features that always come together have the same ones.
+
+    Different rows of weights are stored once each, label after label.
+    """
+    if weights.is_zero():
+        return sparse_state(weights)
+    _, first, row_of = np.unique(
+        weights.categorical, axis=0, return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)  # rows in the order of features, which have names alike
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    by_label = weights.categorical[first[order]].T.ravel()
+    where = np.flatnonzero(by_label)
+    return {
+        "row_of": place[row_of.ravel()].astype(np.int32),
+        "where": where.astype(np.int64),
+        "value": by_label[where],
+        "numeric": weights.numeric,
+    }
+
+
+def read_weights(
+    reader: StateReader, n_features: int, n_numeric: int, n_labels: int
+) -> LinearWeights:
+    """Weights that `sparse_state` or `shared_state` stored."""
+    if not reader.has("row_of"):
+        return read_sparse(reader, n_features, n_numeric, n_labels)
+    row_of = reader.array("row_of", np.int32, (n_features,), low=0, high=max(0, n_features - 1))
+    n_rows = int(row_of.max(initial=-1)) + 1
+    where = reader.array("where", np.int64, (None,), low=0, high=max(0, n_rows * n_labels - 1))
+    low, high = -MAX_WEIGHT, MAX_WEIGHT
+    value = reader.array("value", np.float32, (len(where),), low=low, high=high)
+    numeric = reader.array("numeric", np.float32, (n_numeric, n_labels), low=low, high=high)
+    if np.any(np.diff(where) <= 0) or (len(where) and not n_rows):
+        reader.fail("where", "rising positions", "others")
+    if not n_rows:
+        return LinearWeights(np.zeros((0, n_labels), np.float32), numeric)
+    in_row = np.bincount(where % n_rows, minlength=n_rows)
+    _refuse_large(reader, n_features, n_labels, int(in_row[row_of].sum()))
+    by_label = np.zeros(n_rows * n_labels, np.float32)
+    by_label[where] = value
+    rows = np.ascontiguousarray(by_label.reshape(n_labels, n_rows).T)
+    return LinearWeights(rows[row_of], numeric)
+
+
+def _refuse_large(reader: StateReader, n_features: int, n_labels: int, n_stored: int) -> None:
+    """Refuse weights that would take far more memory than so many of them can need."""
+    most = max(MAX_DENSE_BYTES, BYTES_OF_A_WEIGHT * n_stored)
+    if 4 * n_features * n_labels > most:
+        expected = f"weights that take {most / 2**20:.0f} MB at most"
+        reader.fail("where", expected, f"{n_features} features with {n_labels} classes")
+
+
 def read_sparse(
     reader: StateReader,
     n_features: int,
@@ -100,10 +155,7 @@ def read_sparse(
     n_learned = n_labels if n_learned is None else n_learned
     if np.any(where % n_labels >= n_learned):
         reader.fail("where", f"weights of the {n_learned} classes that are learned", "others")
-    most = max(MAX_DENSE_BYTES, BYTES_OF_A_WEIGHT * len(where))
-    if 4 * n_features * n_learned > most:
-        expected = f"weights that take {most / 2**20:.0f} MB at most"
-        reader.fail("where", expected, f"{n_features} features with {n_learned} classes")
+    _refuse_large(reader, n_features, n_learned, len(where))
     categorical = np.zeros(n_features * n_labels, np.float32)
     categorical[where] = value
     return LinearWeights(categorical.reshape(n_features, n_labels), numeric)

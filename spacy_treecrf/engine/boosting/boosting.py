@@ -155,8 +155,17 @@ class Booster:
         settings, done = self.settings, self.potentials.rounds
         newton = settings.step == "newton" or done < settings.linear_rounds
         bound = Bound(settings.gamma == "mixing", settings.max_step) if newton else None
-        compute = compute_pseudo_residuals if done < settings.pseudo_rounds else compute_residuals
-        return compute(self.annotated, self.train.scores, self._chain(), bound, self.workers)
+        scores, chain = self.train.scores, self._chain()
+        if done < settings.pseudo_rounds:
+            return compute_pseudo_residuals(self.annotated, scores, chain, bound, self.workers)
+        edges = self._learns_edges(done)
+        return compute_residuals(self.annotated, scores, chain, bound, self.workers, edges)
+
+    def _learns_edges(self, round_: int) -> bool:
+        """Trees of the joint family learn the edges; there they belong to the linear part."""
+        settings = self.settings
+        joint = settings.family == "joint" and round_ >= settings.linear_rounds
+        return settings.order > 0 and not joint
 
     def _chain(self) -> Chain:
         settings = self.settings
@@ -170,8 +179,7 @@ class Booster:
         is_conjugate = settings.step == "conjugate" and not is_linear
         rate = 1.0 if is_linear or is_conjugate else settings.shrinkage
         edges = np.zeros((self.n_labels + 1, self.n_labels))
-        # In the joint family trees learn the edges; they belong to the linear part there.
-        if settings.order and (settings.family == "separate" or is_linear):
+        if self._learns_edges(round_):
             edges = rate * residuals.edge_g / (residuals.edge_h + settings.ridge)
         if is_linear:
             return Update(to_grid(edges), empty_forest(), self._fit_linear(residuals))

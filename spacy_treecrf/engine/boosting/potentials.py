@@ -34,6 +34,13 @@ from spacy_treecrf.engine.trees.posting_lists import (
     posting_order,
 )
 from spacy_treecrf.engine.trees.traversal import add_tree_scores_by_traversal
+from spacy_treecrf.engine.trees.wide_postings import (
+    MAX_WIDE_CONTEXTS,
+    MAX_WIDE_LEAVES,
+    WidePostings,
+    add_wide_tree_scores,
+    build_wide_postings,
+)
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ def mean_potentials(many: Sequence[Potentials]) -> Potentials:
 
 
 class ForestScorer:
-    """A forest prepared for scoring: posting lists for small trees, traversal for large ones.
+    """A forest prepared for scoring: posting lists, and traversal for the largest trees.
 
     incomplete: how missing values are treated, if trees decide about them.
     """
@@ -172,6 +179,14 @@ class ForestScorer:
         tree_of = np.repeat(np.arange(forest.n_trees), sizes)
         small[tree_of[np.abs(forest.value) > MAX_MASK_VALUE]] = False
         self.large = forest.select(~small)
+        wide = np.diff(self.large.tree_first) < 2 * MAX_WIDE_LEAVES
+        wide &= len(contexts.labels) <= MAX_WIDE_CONTEXTS
+        self.walked = self.large.select(~wide)
+        self.wide: WidePostings | None = None
+        if wide.any():
+            self.wide = build_wide_postings(
+                self.large.select(wide), n_features, n_numeric, contexts.labels
+            )
         self.small = forest.select(small)
         self.postings = build_postings(self.small, n_labels, n_features, n_numeric, contexts.labels)
         self.incomplete = incomplete if forest.missing_branches is not None else None
@@ -196,21 +211,29 @@ class ForestScorer:
             self._add_incomplete(self.incomplete, data, lags, scores, workers, missing)
             return
 
-        def add_large_trees(chunk: tuple[int, int]) -> None:
+        scored = ScoredRows(data.feature_ids, data.numeric, lags)
+
+        def add_wide_trees(chunk: tuple[int, int]) -> None:
+            rows = data.rows_of(chunk)
+            add_wide_tree_scores(scored, rows.start, rows.stop, self.contexts, self.wide, scores)
+
+        def walk_trees(chunk: tuple[int, int]) -> None:
             rows = data.rows_of(chunk)
             add_tree_scores_by_traversal(
-                ScoredRows(data.feature_ids, data.numeric, lags),
+                scored,
                 rows.start,
                 rows.stop,
                 self.contexts,
                 self.n_features,
-                self.large.nodes,
+                self.walked.nodes,
                 scores,
             )
 
         self._add_small_trees(data, data.rows_by_bins, lags, scores, workers)
-        if self.large.n_trees:
-            workers.map(add_large_trees, data.chunks)
+        if self.wide is not None:
+            workers.map(add_wide_trees, data.chunks)
+        if self.walked.n_trees:
+            workers.map(walk_trees, data.chunks)
 
     def _add_small_trees(
         self,

@@ -219,8 +219,12 @@ def expect(
     chunk: tuple[int, int],
     mixing: bool,
     clamp: bool = False,
+    edges: bool = True,
 ) -> Expectation:
-    """Marginals of one chunk; `clamp` restricts every position to its annotated label."""
+    """Marginals of one chunk; `clamp` restricts every position to its annotated label.
+
+    edges: Whether edges of a joint model are summed up as well; else they are 0.
+    """
     part = _part_of(annotated, scores, chunk, clamp)
     n_rows, n_labels = part.rows.stop - part.rows.start, annotated.n_labels
     found = _Found(
@@ -232,7 +236,7 @@ def expect(
     if annotated.order == 0:
         independent(part.nodes.scores, part.offsets, found.pairs[:, 0], found.log_z)
     elif annotated.joint:
-        _expect_contexts(part, chain, mixing, found)
+        _expect_contexts(part, chain, mixing, edges, found)
     else:
         _expect_transitions(part, chain, mixing, found)
         _redo_underflowed(part, chain, found)
@@ -291,16 +295,17 @@ def _redo_underflowed(part: _Part, chain: Chain, found: _Found) -> None:
         found.messages[some] = some.stop - some.start
 
 
-def _expect_contexts(part: _Part, chain: Chain, mixing: bool, found: _Found) -> None:
+def _expect_contexts(part: _Part, chain: Chain, mixing: bool, edges: bool, found: _Found) -> None:
     """Inference with scores of every context."""
     n_labels, pairs = part.annotated.n_labels, found.pairs
     chains.pair_marginals_kernel(part.sequences, chain, part.allowed, pairs, found.log_z)
     lengths = np.diff(part.offsets)
-    row_weights = np.repeat(part.weights, lengths).astype(np.float32)
-    inner = part.annotated.lags[part.rows] > 0
-    weighted = row_weights[inner, None, None] * pairs[inner]
-    by_label = weighted.reshape(len(weighted), pairs.shape[1] // n_labels, n_labels, n_labels)
-    found.edges[:n_labels] = by_label.sum(axis=(0, 1), dtype=float)
+    if edges:
+        row_weights = np.repeat(part.weights, lengths).astype(np.float32)
+        inner = part.annotated.lags[part.rows] > 0
+        weighted = row_weights[inner, None, None] * pairs[inner]
+        by_label = weighted.reshape(len(weighted), pairs.shape[1] // n_labels, n_labels, n_labels)
+        found.edges[:n_labels] = by_label.sum(axis=(0, 1), dtype=float)
     if mixing and chain.order == 1:
         joint_messages(pairs, part.offsets, found.messages)
     elif mixing:
@@ -405,8 +410,12 @@ def compute_residuals(
     chain: Chain,
     bound: Bound | None,
     workers: Workers,
+    edges: bool = True,
 ) -> Residuals:
-    """Residuals of all rows under scores (n_rows, n_contexts, n_labels)."""
+    """Residuals of all rows under scores (n_rows, n_contexts, n_labels).
+
+    edges: Whether edges are learned; a joint model learns them in its linear rounds alone.
+    """
     data = annotated.data
     n_labels, n_contexts = annotated.n_labels, annotated.n_contexts
     mixing = bool(bound and bound.mixing)
@@ -421,7 +430,7 @@ def compute_residuals(
 
     def infer(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], float]:
         """Fill what belongs to a chunk; returns its expected edges, and their gamma."""
-        found = expect(annotated, scores, chain, chunk, mixing)
+        found = expect(annotated, scores, chain, chunk, mixing, edges=edges)
         rows, here = data.rows_of(chunk), slice(*chunk)
         _put_by_label(found.pairs, rows.start, expected.pairs)
         expected.gamma[rows] = found.gamma

@@ -94,7 +94,10 @@ def test_all_ways_to_score_agree(seed, order, sizes, lengths, n_numeric):
 
 
 @pytest.mark.parametrize("order", [0, 1])
-@pytest.mark.parametrize("sizes", [[1], [63], [64], [65], [64, 1, 64], [200], [1, 64, 65, 7, 100]])
+@pytest.mark.parametrize(
+    "sizes",
+    [[1], [63], [64], [65], [64, 1, 64], [200], [255], [256], [257], [1, 64, 65, 7, 100, 300]],
+)
 def test_trees_at_and_beyond_the_size_of_a_mask_agree(order, sizes):
     assert MAX_MASK_LEAVES == 64
     data = random_rows(1, [6, 1, 5])
@@ -120,7 +123,7 @@ def chain_tree(to_the_right, n_leaves):
 
 
 @pytest.mark.parametrize("to_the_right", [False, True])
-@pytest.mark.parametrize("n_leaves", [2, 63, 64, 65, 130])
+@pytest.mark.parametrize("n_leaves", [2, 63, 64, 65, 128, 130, 192, 193])
 def test_degenerate_trees_agree(to_the_right, n_leaves):
     forest = chain_tree(to_the_right, n_leaves)
     rows = random_rows(3, [256], n_numeric=1)
@@ -155,7 +158,7 @@ def test_chunks_and_threads_do_not_matter():
     data = random_rows(8, [300] * 40)
     assert len(data.chunks) > 2
     assert data.n_rows > 2 * CHUNK_ROWS
-    forest = random_forest(9, [5, 40, 80], order=1)
+    forest = random_forest(9, [5, 40, 80, 260], order=1)
     one = by_scorer(forest, data, 1)
     with Workers(4) as workers:
         np.testing.assert_array_equal(by_scorer(forest, data, 1, workers), one)
