@@ -25,6 +25,7 @@ from spacy_treecrf.engine.boosting.residuals import (
     compute_residuals,
 )
 from spacy_treecrf.engine.boosting.rounds import (
+    BestRound,
     Callback,
     HeldOut,
     Stopping,
@@ -71,6 +72,7 @@ class RoundBooster(ABC):
         self.potentials = potentials
         self.spans: SpanLabels | None = None  # of the labels, for the F1 of held-out data
         self.n_annotated = 1  # rows
+        self.best_so_far: BestRound | None = None  # of a training that goes on
         self._residuals_now: Residuals | None = None
 
     @abstractmethod
@@ -131,7 +133,7 @@ class RoundBooster(ABC):
             refuse_forbidden_labels(settings.constraints)
         warm_up = max(settings.linear_rounds, settings.pseudo_rounds)
         stopping = Stopping(settings.patience, settings.monitor, warm_up=warm_up)
-        return run_rounds(self, rounds, stopping, callback)
+        return run_rounds(self, rounds, stopping, callback, self.best_so_far)
 
     def learn_round(self) -> None:
         before = self._current().log_likelihood

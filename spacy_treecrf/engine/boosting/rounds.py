@@ -133,38 +133,51 @@ class Stopping:
         return bool(self.patience) and best_value != 0.0 and counted >= self.patience
 
 
+@dataclass
+class BestRound:
+    """The best round so far, of which a later run of the loop may go on."""
+
+    learned: Any = None  # None: no round was judged
+    value: tuple[float, float] = (-np.inf, 0.0)
+    risen_round: int = -1  # when the figure last rose; -1: the loop has not begun
+
+
 def run_rounds(
     learner: RoundLearner[Learned],
     rounds: int,
     stopping: Stopping,
     callback: Callback | None = None,
+    best: BestRound | None = None,
 ) -> Learned:
     """Learn until `rounds` rounds are done in all; with held-out data, return the best of them.
 
     Ctrl-C raises `RoundsInterrupted`, with what would have been returned after the last round.
+    best: Of earlier rounds, to go on from; it is kept up to date.
     """
     began = time.perf_counter()
-    best: Learned | None = None
-    risen_round, best_value = learner.rounds, (-np.inf, 0.0)
-    if stopping.from_start and (start := learner.held_out_figures()):
-        best, best_value = learner.learned, stopping.value(start)
+    best = best or BestRound()
+    if best.risen_round < 0:
+        best.risen_round = learner.rounds
+        if stopping.from_start and (start := learner.held_out_figures()):
+            best.learned, best.value = learner.learned, stopping.value(start)
     try:
         while learner.rounds < rounds and not learner.finished:
             learner.learn_round()
             figures = learner.held_out_figures()
-            better = figures is not None and stopping.value(figures) > best_value
-            if figures is not None and better:
-                best, value = learner.learned, stopping.value(figures)
-                if value[0] > best_value[0]:  # not where only the tie was broken
-                    risen_round = learner.rounds
-                best_value = value
+            if figures is not None and (value := stopping.value(figures)) > best.value:
+                if value[0] > best.value[0]:  # not where only the tie was broken
+                    best.risen_round = learner.rounds
+                best.learned, best.value = learner.learned, value
             if callback:
                 callback(_round_info(learner, time.perf_counter() - began, figures, stopping))
-            if figures is not None and stopping.ends(learner.rounds, risen_round, best_value[0]):
+            risen, value = best.risen_round, best.value
+            if figures is not None and stopping.ends(learner.rounds, risen, value[0]):
                 break
     except KeyboardInterrupt as interrupt:
-        raise RoundsInterrupted(learner.learned if best is None else best) from interrupt
-    return learner.learned if best is None else best
+        kept = learner.learned if best.learned is None else best.learned
+        raise RoundsInterrupted(kept) from interrupt
+    found: Learned = learner.learned if best.learned is None else best.learned
+    return found
 
 
 def _round_info(
