@@ -218,7 +218,7 @@ def connected(client: Client | str | None) -> Iterator[Client]:
     elif client is None:
         with (
             LocalCluster(
-                n_workers=usable_cores(), threads_per_worker=1, dashboard_address=None
+                n_workers=usable_cores(), threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
             Client(cluster) as own,
         ):

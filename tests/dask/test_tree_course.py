@@ -45,10 +45,12 @@ def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample
         own_h = pair_h[some] if len(pair_h) else pair_h
         args = (np.ascontiguousarray(pair_g[some]), np.ascontiguousarray(own_h), data.lags[some])
         pieces.append((args, measure(*args, n_labels, subsample, SEED, some)))
-    sums = MagnitudeSums(*(np.sum(a, axis=0) for a in zip(*(p[1].sums for p in pieces))))
+    sums = MagnitudeSums(
+        *(np.sum(a, axis=0) for a in zip(*(p[1].sums for p in pieces), strict=True))
+    )
     trimmed = trimming(sums, trim)
     rows = []
-    for some, (args, found) in zip(parts, pieces):
+    for some, (args, found) in zip(parts, pieces, strict=True):
         entries = entries_of(*args, n_labels, found, trimmed)
         rows.append([GrowingRows(rows_of(data, some), entries, 2 * room_of(limits) - 1)])
     rule = rule_of_tree(trimmed.scales, limits, SEED)
