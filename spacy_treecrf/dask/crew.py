@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -32,6 +33,7 @@ _LOSSES = (
     NoValidWorkerError,
     CommClosedError,
     asyncio.CancelledError,
+    CancelledError,
     OSError,
 )
 

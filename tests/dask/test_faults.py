@@ -64,7 +64,7 @@ class Killer:
 def test_a_killed_worker_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, method: str, times: int
 ) -> None:
-    data = make_data(500)
+    data = make_data(1200)
     expected = stored(BoostedCRF(**SETTINGS).fit(*data))
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
@@ -72,7 +72,7 @@ def test_a_killed_worker_changes_nothing(
     ):
         killer = Killer(client, method, times)
         monkeypatch.setattr(crews.Crew, "submit", lambda crew, *args: killer(crew, *args))
-        found = DaskBoostedCRF(client, **SETTINGS).fit(cut(data, 100, 200, 300, 400))
+        found = DaskBoostedCRF(client, **SETTINGS).fit(cut(data, 300, 600, 900))
         assert killer.killed
         assert stored(found.to_local()) == expected
 
@@ -82,7 +82,7 @@ def when_round(n: int, act: Callable[[], object]) -> Callable[[Any], None]:
 
 
 def test_a_worker_that_joins_is_used_and_changes_nothing() -> None:
-    data, dev = make_data(500), make_data(60, seed=2)
+    data, dev = make_data(1200), make_data(60, seed=2)
     expected = stored(BoostedCRF(**SETTINGS).fit(*data, *dev))
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
@@ -94,7 +94,7 @@ def test_a_worker_that_joins_is_used_and_changes_nothing() -> None:
             client.wait_for_workers(2)
 
         found = DaskBoostedCRF(client, **SETTINGS, callback=when_round(2, join))
-        found.fit(cut(data, 100, 200, 300, 400), cut(dev, 30))
+        found.fit(cut(data, 300, 600, 900), cut(dev, 30))
         assert stored(found.to_local()) == expected
         assert found.traffic_[1].worker_bytes == 0
         assert found.traffic_[-1].worker_bytes > 0
@@ -113,12 +113,12 @@ DRIVER = """
     if __name__ == "__main__":
         crf = DaskBoostedCRF(sys.argv[1], **SETTINGS, callback=stop)
         dev = cut(make_data(60, seed=2), 30)
-        crf.fit(cut(make_data(500), 250), dev, checkpoint=sys.argv[2], checkpoint_rounds=2)
+        crf.fit(cut(make_data(1200), 600), dev, checkpoint=sys.argv[2], checkpoint_rounds=2)
 """
 
 
 def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    data, dev = make_data(500), make_data(60, seed=2)
+    data, dev = make_data(1200), make_data(60, seed=2)
     expected = stored(BoostedCRF(**SETTINGS).fit(*data, *dev))
     script = tmp_path / "driver.py"
     script.write_text(textwrap.dedent(DRIVER), encoding="utf8")

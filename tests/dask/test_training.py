@@ -112,7 +112,7 @@ def test_integer_labels_and_labels_of_one_part_only(client: Client) -> None:
 
 
 def test_bytes_and_messages_of_each_round_are_counted(client: Client) -> None:
-    found = DaskBoostedCRF(client, **SMALL).fit(cut(make_data(200), 100))
+    found = DaskBoostedCRF(client, **SMALL).fit(cut(make_data(700), 350))
     assert len(found.traffic_) == SMALL["rounds"]
     assert all(each.messages and each.driver_bytes for each in found.traffic_)
     assert found.traffic_[-1].worker_bytes > 0
