@@ -82,6 +82,7 @@ class DaskBoostedCRF:
         self.client = client
         self.local = BoostedCRF(**settings)
         self.traffic_: list[Traffic] = []  # of each round
+        self.n_rows_ = self.n_sequences_ = 0  # of the training data
         self._check()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -129,6 +130,7 @@ class DaskBoostedCRF:
             encoding = Encoding(crf.columns, classes)
             rows.encode(encoding)
             crf = stored.checked(crf, settings, rows) if stored is not None else crf
+        self.n_rows_, self.n_sequences_ = rows.n_rows, rows.n_sequences
         job = Job(crf.columns, len(crf.labels), crf.masks, crf.settings, span_labels(crf.labels))
         booster = ClusterBooster(job, rows, encoding, crf.potentials)
         booster.spans, booster.best_so_far = job.spans, best

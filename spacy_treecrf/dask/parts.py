@@ -115,7 +115,8 @@ def _numbered(sources: Sequence[Any], kind: str, name: str) -> list[Part]:
     return [Part(f"{name}[{i}]", kind, source) for i, source in enumerate(sources)]
 
 
-def _files(given: list[str], name: str, template: Template | None) -> list[Part]:
+def file_paths(given: list[str], name: str) -> list[str]:
+    """The files that paths and globs mean, those of each in order. name: see `list_parts`"""
     import fsspec
 
     paths: list[str] = []
@@ -127,6 +128,11 @@ def _files(given: list[str], name: str, template: Template | None) -> list[Part]
         if not files:
             raise ValueError(f"treecrf: {name}: no file is called {one!r}; correct the path")
         paths += sorted(file.full_name for file in files)
+    return paths
+
+
+def _files(given: list[str], name: str, template: Template | None) -> list[Part]:
+    paths = file_paths(given, name)
     if template is None:
         with naming(paths[0]):
             template = make_template(read_columns(paths[0]))
