@@ -56,6 +56,7 @@ ROOMS = {
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
     "configs": set(),
+    "dask": ENGINE | {"models", "estimators", "columnar"},
 }
 # The command line stands above all rooms.
 ROOMS["cli"] = set(ROOMS) | {"cli"}
@@ -74,13 +75,14 @@ def loaded_after(code: str) -> set[str]:
 def test_importing_the_package_loads_nothing_heavy() -> None:
     loaded = loaded_after("import spacy_treecrf; spacy_treecrf.__version__")
     assert "spacy_treecrf" in loaded
-    assert not loaded & {"numba", "llvmlite", "numpy", "spacy", "sklearn", "tqdm", "starlette"}
+    heavy = {"numba", "llvmlite", "numpy", "spacy", "sklearn", "tqdm", "starlette", "dask"}
+    assert not loaded & heavy
 
 
 def test_estimator_loads_no_spacy_and_no_sklearn() -> None:
     loaded = loaded_after("from spacy_treecrf import BoostedCRF; BoostedCRF()")
     assert "numba" in loaded
-    assert not loaded & {"spacy", "thinc", "sklearn", "pandas", "typer"}
+    assert not loaded & {"spacy", "thinc", "sklearn", "pandas", "typer", "dask", "distributed"}
 
 
 def test_models_for_column_files_load_no_spacy() -> None:

@@ -105,6 +105,13 @@ def train(
             "and --threads may change.",
         ),
     ] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler: train there. DATA and --dev may then be globs in "
+            "quotes, of files that all workers see. The model is the same."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -124,6 +131,12 @@ def train(
     if target != Path(output):  # a folder was asked for
         target.parent.mkdir(parents=True, exist_ok=True)
     refuse_existing(target, force or resume, data, dev)
+    if scheduler is not None:
+        _refuse_on_cluster(features, encoding, resume)
+        options = {"label_column": label_column, "kinds": parse_kinds(columns)}
+        options |= {"window": window, "unlabelled": unlabelled}
+        _train_on_cluster(scheduler, (data, dev), options, settings, target, as_json)
+        return
     file = read_column_file(data, encoding)
     if started is None:
         template = make_template(
@@ -151,7 +164,8 @@ def train(
             raise typer.Exit(INTERRUPTED) from None
         model = interrupt.model
     model.save(target)
-    _report(model, target, file, stopped, as_json)
+    n_tokens = sum(map(len, file.sequences))
+    _report(model, target, (len(file.sequences), n_tokens), stopped, as_json)
     if stopped:
         say(f"treecrf: interrupted; {target} holds the rounds so far, --resume goes on")
         raise typer.Exit(INTERRUPTED)
@@ -175,15 +189,50 @@ def _features(template: Template, words: WordFeatures | None, file: ColumnFile) 
     return list(progress(features, len(sequences), f"reading {file.name}", "seq")), labels
 
 
-def _report(
-    model: ColumnModel, target: Path, file: ColumnFile, stopped: bool, as_json: bool
+def _refuse_on_cluster(features: list[str] | None, encoding: str, resume: bool) -> None:
+    for given, option in ((features, "--features"), (resume, "--resume")):
+        if given:
+            raise ValueError(f"treecrf: {option} does not go with --scheduler; leave one out")
+    if encoding.lower() not in ("utf-8", "utf8"):
+        raise ValueError("treecrf: with --scheduler, files must be in utf-8; convert them")
+
+
+def _train_on_cluster(
+    scheduler: str,
+    files: tuple[Path, Path | None],
+    options: dict[str, Any],
+    settings: dict[str, Any],
+    target: Path,
+    as_json: bool,
 ) -> None:
+    """Train on the workers of a Dask cluster. options: of the template"""
+    from spacy_treecrf.columnar.training import TrainingStopped
+    from spacy_treecrf.dask.column_training import fit_on_cluster, template_of
+
+    data, dev = files
+    template = template_of(str(data), **options)
+    held_out = str(dev) if dev else None
+    watched = sys.stderr.isatty()
+    try:
+        fitted = fit_on_cluster(template, str(data), held_out, scheduler, settings, watched)
+    except TrainingStopped as interrupt:
+        interrupt.model.save(target)
+        say(f"treecrf: interrupted; {target} holds the rounds so far")
+        raise typer.Exit(INTERRUPTED) from None
+    fitted.model.save(target)
+    _report(fitted.model, target, (fitted.n_sequences, fitted.n_tokens), False, as_json)
+
+
+def _report(
+    model: ColumnModel, target: Path, size: tuple[int, int], stopped: bool, as_json: bool
+) -> None:
+    """Print what was learned. size: sequences and tokens"""
     curve, crf = model.curve, model.crf
     best = crf.potentials.rounds
     result: dict[str, Any] = {
         "model": str(target),
-        "sequences": len(file.sequences),
-        "tokens": sum(map(len, file.sequences)),
+        "sequences": size[0],
+        "tokens": size[1],
         "labels": len(crf.labels),
         "features": len(crf.columns.feature_names),
         "columns": dict(enumerate(model.template.kinds, start=1)),

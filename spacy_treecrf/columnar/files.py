@@ -36,7 +36,12 @@ def read_column_file(path: str | Path, encoding: str = "utf-8") -> ColumnFile:
     "-" reads the standard input.
     """
     name = "standard input" if str(path) == STDIN else str(path)
-    text = _decode(_read_bytes(path, name), encoding, name)
+    return parse_column_file(_read_bytes(path, name), name, encoding)
+
+
+def parse_column_file(data: bytes, name: str, encoding: str = "utf-8") -> ColumnFile:
+    """The column file that was read as these bytes; errors call it by the name."""
+    text = _decode(data, encoding, name)
     sequences: list[list[Row]] = []
     lines: list[int] = []
     current: list[Row] = []

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
-from spacy_treecrf.engine.wide_rows import take_rows
+from spacy_treecrf.engine.wide_rows import join_tables, take_rows
 
 ABSENT = -1
 MISSING = -2
@@ -128,6 +128,21 @@ class Sequences:
             labels=self.labels[rows],
             weights=self.weights[rows],
         )
+
+
+def join_sequences(parts: list[Sequences]) -> Sequences:
+    """The sequences of all parts, in this order."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    tables = [part.feature_ids for part in parts]
+    return Sequences(
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        feature_ids=join_tables(tables, [part.n_rows for part in parts], ABSENT),
+        numeric=np.concatenate([part.numeric for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+        weights=np.concatenate([part.weights for part in parts]),
+    )
 
 
 def cut_sequences(offsets: npt.NDArray[np.int64], n_rows: int) -> list[tuple[int, int]]:

@@ -37,6 +37,25 @@ def take_rows(feature_ids: Ids, rows: Ints | slice, n_rows: int) -> Ids:
     return np.concatenate(parts)
 
 
+def join_tables(tables: list[Ids], n_rows: list[int], absent: int) -> Ids:
+    """The rows of all tables, and behind them those where they go on.
+
+    n_rows: How many rows of each table begin a row of a sequence. absent: What an empty cell holds.
+    """
+    width = max(table.shape[1] for table in tables)
+    joined = np.full((sum(map(len, tables)), width), absent, np.int32)
+    first, behind = 0, sum(n_rows)
+    for table, n in zip(tables, n_rows, strict=True):
+        at = np.concatenate([first + np.arange(n), behind + np.arange(len(table) - n)])
+        joined[at, : table.shape[1]] = table
+        if len(table) > n:
+            ongoing = table[:, -1] <= GOES_ON
+            joined[at[ongoing], table.shape[1] - 1] = absent
+            joined[at[ongoing], -1] = GOES_ON - at[GOES_ON - table[ongoing, -1]]
+        first, behind = first + n, behind + len(table) - n
+    return joined
+
+
 def suitable_width(widths: Ints, n_other: int) -> int:
     """How many shared cells rows should have that hold `widths` each. shape: (n_rows,)
 

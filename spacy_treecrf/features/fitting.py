@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.encoding.binning import MAX_BINS, bin_means, median_bin, quantile_edges
+from spacy_treecrf.engine.encoding.binning import (
+    MAX_BINS,
+    CountedValues,
+    bin_means,
+    count_values,
+    median_bin,
+    merge_counts,
+    quantile_edges,
+)
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, INDICATOR, MISSING_VALUE
 from spacy_treecrf.features.batch import Batch
@@ -174,10 +182,13 @@ def _bins(
     values = values[~np.isnan(values)]
     if not len(values):
         return None
-    edges = quantile_edges(values[:: -(-len(values) // MAX_SAMPLE)], max_bins)
+    edges = quantile_edges(count_values(values[:: -(-len(values) // MAX_SAMPLE)]), max_bins)
+    in_rows = np.bincount(rows, minlength=len(numbers))
+    held = (in_rows > 0) & ~np.isnan(numbers)
+    counted = merge_counts([CountedValues(numbers[held], in_rows[held])])
     bin_values = np.zeros(MAX_BINS + 1)
-    bin_values[1 : len(edges) + 2] = bin_means(values, edges)
-    return edges, bin_values, median_bin(values, edges)
+    bin_values[1 : len(edges) + 2] = bin_means(counted, edges)
+    return edges, bin_values, median_bin(counted, edges)
 
 
 def _columns(slots: list[Slot], numeric: list[NumericSlot], limits: ColumnLimits) -> Columns:

@@ -229,13 +229,19 @@ class CRF(SequenceModel):
 def new_crf(settings: Settings, labels: list[str], columns: Columns, data: Sequences) -> CRF:
     """A model that has learned nothing yet; `data` tells which transitions occur."""
     settings = settings.resolved(len(labels))
+    masks = new_masks(settings.constraints, labels, settings.order, data)
+    return empty_crf(settings, labels, columns, masks)
+
+
+def empty_crf(settings: Settings, labels: list[str], columns: Columns, masks: Masks) -> CRF:
+    """A model that has learned nothing yet, with these hard constraints."""
+    settings = settings.resolved(len(labels))
     settings.check_labels(len(labels))
     if settings.missing != columns.missing:
         raise ValueError(
             f"treecrf: setting 'missing' is {settings.missing!r}, but the columns were fitted for "
             f"{columns.missing!r}; fit them with the same"
         )
-    masks = new_masks(settings.constraints, labels, settings.order, data)
     potentials = Potentials.zeros(len(labels), len(columns.counts), len(columns.numeric_names))
     return CRF(settings, labels, columns, masks, potentials)
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.linear import LinearWeights
-from spacy_treecrf.engine.chain.constraints import Masks, constrain, observed_transitions
+from spacy_treecrf.engine.chain.constraints import Bools, Masks, constrain, observed_transitions
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -22,9 +22,18 @@ BYTES_OF_A_WEIGHT = 2**8
 
 def new_masks(constraints: str, labels: list[str], order: int, data: Sequences) -> Masks:
     """The hard constraints of a kind; `data` tells which transitions occur."""
-    seen: dict[str, Any] = {}
+    found = None
     if constraints == "observed":
         found = observed_transitions(data.labels, data.offsets, len(labels))
+    return masks_of(constraints, labels, order, found)
+
+
+def masks_of(
+    constraints: str, labels: list[str], order: int, found: tuple[Bools, Bools, Bools] | None
+) -> Masks:
+    """The hard constraints of a kind. found: `observed_transitions`, for "observed"."""
+    seen: dict[str, Any] = {}
+    if found is not None:
         # What no sequence could show (where all have one token, what follows what) is not known.
         start, trans, end = (mask if mask.any() else ~mask for mask in found)
         seen = {"observed_start": start, "observed_trans": trans, "observed_end": end}

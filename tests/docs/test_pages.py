@@ -27,7 +27,10 @@ def test_all_estimators_are_on_their_page() -> None:
 
     text = (ROOT / "docs" / "api" / "estimators.md").read_text(encoding="utf8")
     shown = set(re.findall(r"^::: spacy_treecrf\.\S+\.(\w+)$", text, flags=re.M))
-    assert shown == set(spacy_treecrf.__all__) - {"__version__"} | {"SequenceEstimator"}
+    assert shown == set(spacy_treecrf.__all__) - {"__version__"} | {
+        "SequenceEstimator",
+        "DaskBoostedCRF",  # which has an import of its own
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

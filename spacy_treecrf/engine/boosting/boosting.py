@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from spacy_treecrf.engine.boosting.residuals import (
     compute_residuals,
 )
 from spacy_treecrf.engine.boosting.rounds import (
+    BestRound,
     Callback,
     HeldOut,
     Stopping,
@@ -58,41 +60,50 @@ def make_chain(
     return Chain(order, edges[-1] + start, edges[:-1] + trans, end, beam)
 
 
-class Booster:
-    """Training of one model: the data, its cached scores and the potentials learned so far."""
+class RoundBooster(ABC):
+    """Training of one model, round by round, wherever the rows are that it learns from."""
 
     def __init__(
-        self,
-        data: Sequences,
-        columns: Columns,
-        n_labels: int,
-        masks: Masks,
-        settings: Settings,
-        workers: Workers,
-        potentials: Potentials | None = None,
-        held_out: Sequences | None = None,
+        self, n_labels: int, masks: Masks, settings: Settings, potentials: Potentials
     ) -> None:
-        data = data.with_weight()
-        self.columns = columns
         self.settings = settings
-        self.workers = workers
         self.n_labels = n_labels
         self.masks = masks
-        context_order = settings.context_order
-        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0)
-        if potentials is None:
-            potentials = Potentials.zeros(n_labels, len(columns.counts), len(columns.bin_values))
         self.potentials = potentials
-        self.train = CachedScores(data, columns, context_order, potentials, workers)
         self.spans: SpanLabels | None = None  # of the labels, for the F1 of held-out data
-        self.held_out: CachedScores | None = None
-        if held_out:
-            self.held_out = CachedScores(held_out, columns, context_order, potentials, workers)
-        self.grower = ForestGrower(self.train, self.annotated, settings)
-        self.n_annotated = data.n_annotated
+        self.n_annotated = 1  # rows
+        self.best_so_far: BestRound | None = None  # of a training that goes on
         self._residuals_now: Residuals | None = None
-        # Of the last conjugate step: the rounds then done, and its trees' values on these rows.
-        self._last_gradient: tuple[int, npt.NDArray[np.float32]] | None = None
+
+    @abstractmethod
+    def held_out_figures(self) -> HeldOut | None:
+        """Figures of the held-out data now; None: there is none."""
+
+    @abstractmethod
+    def _residuals(self) -> Residuals:
+        """Residuals for the next round, by the objective and the bound which that round uses."""
+
+    @abstractmethod
+    def _fit_linear(self, residuals: Residuals) -> LinearWeights:
+        """The weights after a linear round."""
+
+    @abstractmethod
+    def _grow(self, residuals: Residuals, round_: int) -> Forest:
+        """A tree for each label."""
+
+    @abstractmethod
+    def _move(self, back: Update | None, step: Update) -> None:
+        """Bring all scores up to date with a step; `back` is one to be taken back before."""
+
+    @abstractmethod
+    def _forget_linear(self) -> None:
+        """Drop what only linear rounds need."""
+
+    @abstractmethod
+    def _along_conjugate(
+        self, residuals: Residuals, forest: Forest, edges: npt.NDArray[np.float64]
+    ) -> Update:
+        """A step along d_m = Delta_m + beta_m d_{m-1}; edges and forest are Delta_m."""
 
     @property
     def rounds(self) -> int:
@@ -122,7 +133,7 @@ class Booster:
             refuse_forbidden_labels(settings.constraints)
         warm_up = max(settings.linear_rounds, settings.pseudo_rounds)
         stopping = Stopping(settings.patience, settings.monitor, warm_up=warm_up)
-        return run_rounds(self, rounds, stopping, callback)
+        return run_rounds(self, rounds, stopping, callback, self.best_so_far)
 
     def learn_round(self) -> None:
         before = self._current().log_likelihood
@@ -131,35 +142,21 @@ class Booster:
         self._residuals_now = None
         self._residuals_now = self._take(update, before)
         if self.potentials.rounds >= self.settings.linear_rounds:
-            for cached in filter(None, (self.train, self.held_out)):
-                cached.forget_linear()
+            self._forget_linear()
 
     def round_log_likelihood(self) -> float:
         return self.log_likelihood
-
-    def held_out_figures(self) -> HeldOut | None:
-        if self.held_out is None:
-            return None
-        cached, predictor = self.held_out, self.settings.predictor
-        return figures_of(
-            cached.scores, cached.data, self._chain(), predictor, self.workers, self.spans
-        )
 
     def _current(self) -> Residuals:
         if self._residuals_now is None:
             self._residuals_now = self._residuals()
         return self._residuals_now
 
-    def _residuals(self) -> Residuals:
-        """Residuals for the next round, by the objective and the bound which that round uses."""
-        settings, done = self.settings, self.potentials.rounds
-        newton = settings.step == "newton" or done < settings.linear_rounds
-        bound = Bound(settings.gamma == "mixing", settings.max_step) if newton else None
-        scores, chain = self.train.scores, self._chain()
-        if done < settings.pseudo_rounds:
-            return compute_pseudo_residuals(self.annotated, scores, chain, bound, self.workers)
-        edges = self._learns_edges(done)
-        return compute_residuals(self.annotated, scores, chain, bound, self.workers, edges)
+    def _bound(self) -> Bound | None:
+        """How the next round bounds hessians."""
+        settings = self.settings
+        newton = settings.step == "newton" or self.potentials.rounds < settings.linear_rounds
+        return Bound(settings.gamma == "mixing", settings.max_step) if newton else None
 
     def _learns_edges(self, round_: int) -> bool:
         """Trees of the joint family learn the edges; there they belong to the linear part."""
@@ -183,10 +180,107 @@ class Booster:
             edges = rate * residuals.edge_g / (residuals.edge_h + settings.ridge)
         if is_linear:
             return Update(to_grid(edges), empty_forest(), self._fit_linear(residuals))
-        forest = self.grower.grow(residuals, round_)
+        forest = self._grow(residuals, round_)
         if is_conjugate:
             return self._along_conjugate(residuals, forest, edges)
         return Update(to_grid(edges), forest.scaled(rate), None)
+
+    def _take(self, update: Update, before: float) -> Residuals:
+        """Apply a step, cut down until it raises the objective; returns the next residuals.
+
+        before: the objective, which is the log-likelihood of all rows.
+        """
+        start = self.potentials
+        applied: Update | None = None
+        after: Residuals | None = None
+
+        def move_to(factor: float) -> float:
+            nonlocal applied, after
+            after = None  # there is memory for one
+            step = update if factor == 1.0 else start.scaled(update, factor)
+            self._move(applied, step)
+            applied = step
+            self.potentials = start.after(step)
+            after = self._residuals()
+            return after.log_likelihood
+
+        pseudo = self.settings.pseudo_rounds
+        comparable = (start.rounds < pseudo) == (start.rounds + 1 < pseudo)
+        now, factor = move_to(1.0), 1.0
+        # Published gradient steps correct themselves in later rounds; the others never fall.
+        if update.linear or self.settings.step == "newton" or self.settings.line_search:
+            while comparable and now < before and factor > 0.0:
+                factor = factor / 2.0 if factor > LEAST_FACTOR else 0.0
+                now = move_to(factor)
+        if comparable and self.settings.line_search and factor == 1.0:
+            for _ in range(MAX_DOUBLINGS):
+                further = move_to(2.0 * factor)
+                if further <= now:
+                    move_to(factor)
+                    break
+                factor *= 2.0
+                now = further
+        assert after is not None
+        return after
+
+
+class Booster(RoundBooster):
+    """Training on rows that are here: the data and their cached scores."""
+
+    def __init__(
+        self,
+        data: Sequences,
+        columns: Columns,
+        n_labels: int,
+        masks: Masks,
+        settings: Settings,
+        workers: Workers,
+        potentials: Potentials | None = None,
+        held_out: Sequences | None = None,
+    ) -> None:
+        data = data.with_weight()
+        if potentials is None:
+            potentials = Potentials.zeros(n_labels, len(columns.counts), len(columns.bin_values))
+        super().__init__(n_labels, masks, settings, potentials)
+        self.columns = columns
+        self.workers = workers
+        context_order = settings.context_order
+        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0)
+        self.train = CachedScores(data, columns, context_order, potentials, workers)
+        self.held_out: CachedScores | None = None
+        if held_out:
+            self.held_out = CachedScores(held_out, columns, context_order, potentials, workers)
+        self.grower = ForestGrower(self.train, self.annotated, settings)
+        self.n_annotated = data.n_annotated
+        # Of the last conjugate step: the rounds then done, and its trees' values on these rows.
+        self._last_gradient: tuple[int, npt.NDArray[np.float32]] | None = None
+
+    def held_out_figures(self) -> HeldOut | None:
+        if self.held_out is None:
+            return None
+        cached, predictor = self.held_out, self.settings.predictor
+        return figures_of(
+            cached.scores, cached.data, self._chain(), predictor, self.workers, self.spans
+        )
+
+    def _residuals(self) -> Residuals:
+        round_, now = self.potentials.rounds, (self.annotated, self.train.scores, self._chain())
+        if round_ < self.settings.pseudo_rounds:
+            return compute_pseudo_residuals(*now, self._bound(), self.workers)
+        return compute_residuals(*now, self._bound(), self.workers, self._learns_edges(round_))
+
+    def _grow(self, residuals: Residuals, round_: int) -> Forest:
+        return self.grower.grow(residuals, round_)
+
+    def _move(self, back: Update | None, step: Update) -> None:
+        for cached in filter(None, (self.train, self.held_out)):
+            if back:
+                cached.revert(back)
+            cached.apply(step)
+
+    def _forget_linear(self) -> None:
+        for cached in filter(None, (self.train, self.held_out)):
+            cached.forget_linear()
 
     def _along_conjugate(
         self, residuals: Residuals, forest: Forest, edges: npt.NDArray[np.float64]
@@ -234,44 +328,3 @@ class Booster:
             train.previous_linear,
         )
         return solve_linear_round(problem, self.settings.ridge, self.settings.trim, self.workers)
-
-    def _take(self, update: Update, before: float) -> Residuals:
-        """Apply a step, cut down until it raises the objective; returns the next residuals.
-
-        before: the objective, which is the log-likelihood of all rows.
-        """
-        start = self.potentials
-        applied: Update | None = None
-        after: Residuals | None = None
-
-        def move_to(factor: float) -> float:
-            nonlocal applied, after
-            after = None  # there is memory for one
-            step = update if factor == 1.0 else start.scaled(update, factor)
-            for cached in filter(None, (self.train, self.held_out)):
-                if applied:
-                    cached.revert(applied)
-                cached.apply(step)
-            applied = step
-            self.potentials = start.after(step)
-            after = self._residuals()
-            return after.log_likelihood
-
-        pseudo = self.settings.pseudo_rounds
-        comparable = (start.rounds < pseudo) == (start.rounds + 1 < pseudo)
-        now, factor = move_to(1.0), 1.0
-        # Published gradient steps correct themselves in later rounds; the others never fall.
-        if update.linear or self.settings.step == "newton" or self.settings.line_search:
-            while comparable and now < before and factor > 0.0:
-                factor = factor / 2.0 if factor > LEAST_FACTOR else 0.0
-                now = move_to(factor)
-        if comparable and self.settings.line_search and factor == 1.0:
-            for _ in range(MAX_DOUBLINGS):
-                further = move_to(2.0 * factor)
-                if further <= now:
-                    move_to(factor)
-                    break
-                factor *= 2.0
-                now = further
-        assert after is not None
-        return after

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from spacy_treecrf.engine.boosting.cached_scores import CachedScores
-from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, Annotated, Residuals
+from spacy_treecrf.engine.boosting.residuals import (
+    ALL_ROWS,
+    Annotated,
+    Residuals,
+    RowResiduals,
+)
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.boosting.unbiased import observed_weight, weigh_observed
 from spacy_treecrf.engine.missing_values.incomplete_growing import grow_incomplete_tree
@@ -38,7 +43,10 @@ class ForestGrower:
             train.n_labels,
         )
 
-    def grow(self, residuals: Residuals, round_: int) -> Forest:
+    def gradients(
+        self, residuals: Residuals | RowResiduals, round_: int
+    ) -> Callable[[int], Gradient]:
+        """What the tree of each label is fitted to in a round."""
         weight = self._weight_of_observed(round_)
 
         def gradient_of(label: int) -> Gradient:
@@ -46,6 +54,10 @@ class ForestGrower:
                 return weigh_observed(self.annotated, residuals, label, weight)
             return residuals.of_label(label, ALL_ROWS)
 
+        return gradient_of
+
+    def grow(self, residuals: Residuals, round_: int) -> Forest:
+        gradient_of = self.gradients(residuals, round_)
         labels = range(self.input.n_labels)
         seed = round_seed(self.settings.seed, round_)
         trees = grow_trees(

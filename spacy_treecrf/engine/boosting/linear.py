@@ -8,12 +8,15 @@ preconditioned conjugate gradients on a bound which is renewed every round.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, GradientOfLabel
+from spacy_treecrf.engine.exact_sums import exact_total
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
@@ -22,6 +25,8 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import collect
 from spacy_treecrf.engine.trees.histogram import N_BINS
 from spacy_treecrf.engine.trees.tree_input import Entries
+
+BLOCK_CHUNKS = BLOCK_ROWS // CHUNK_ROWS
 
 
 @dataclass(frozen=True)
@@ -139,21 +144,21 @@ def _score(
     return out
 
 
+class FeatureSums(NamedTuple):
+    """Sums of gradient and hessian in whole numbers, of one class."""
+
+    categorical: npt.NDArray[np.float64]  # shape: (n_features, 2)
+    bins: npt.NDArray[np.float64]  # shape: (n_numeric, N_BINS, 2)
+
+
 @kernel
-def _newton_direction(
+def sum_up_features(
     feature_ids: npt.NDArray[np.int32],
     numeric: npt.NDArray[np.uint8],
-    bin_values: npt.NDArray[np.float64],
     entries: Entries,
-    weights: npt.NDArray[np.float32],
-    numeric_weights: npt.NDArray[np.float32],
-    ridge: float,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """The diagonal Newton step (G_f - ridge w_f) / (H_f + ridge) of each feature f, for one class.
-
-    Numeric columns are such features too; their steps come second.
-    """
-    n_features = len(weights)
+    n_features: int,
+) -> FeatureSums:
+    """Return the sums of each feature and each bin over the entries of one class."""
     sums = np.zeros((n_features, 2))
     bin_sums = np.zeros((numeric.shape[1], N_BINS, 2))
     for i in range(len(entries.rows)):
@@ -171,13 +176,30 @@ def _newton_direction(
         for column in range(numeric.shape[1]):
             bin_sums[column, numeric[row, column], 0] += g
             bin_sums[column, numeric[row, column], 1] += h
-    inverse_g = 1.0 / entries.scales[0]
-    inverse_h = 1.0 / entries.scales[1]
-    step = np.empty(n_features, np.float32)
-    for f in range(n_features):
+    return FeatureSums(sums, bin_sums)
+
+
+@kernel
+def newton_step(
+    found: FeatureSums,
+    scales: npt.NDArray[np.float64],
+    bin_values: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float32],
+    numeric_weights: npt.NDArray[np.float32],
+    ridge: float,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """The diagonal Newton step (G_f - ridge w_f) / (H_f + ridge) of each feature f, for one class.
+
+    Numeric columns are such features too; their steps come second. scales: (2,) of the sums.
+    """
+    sums, bin_sums = found
+    inverse_g = 1.0 / scales[0]
+    inverse_h = 1.0 / scales[1]
+    step = np.empty(len(sums), np.float32)
+    for f in range(len(sums)):
         step[f] = (sums[f, 0] * inverse_g - ridge * weights[f]) / (sums[f, 1] * inverse_h + ridge)
-    numeric_step = np.empty(numeric.shape[1], np.float32)
-    for column in range(numeric.shape[1]):
+    numeric_step = np.empty(len(bin_sums), np.float32)
+    for column in range(len(bin_sums)):
         g_sum = 0.0
         h_sum = 0.0
         for b in range(N_BINS):
@@ -225,6 +247,23 @@ def _add_bound_along(
 
 
 @dataclass(frozen=True)
+class Direction:
+    """Where each class's weights go, before a step length is found: arrays by class."""
+
+    categorical: Sequence[npt.NDArray[np.float32]]  # shapes: (n_features,)
+    numeric: Sequence[npt.NDArray[np.float32]]  # shapes: (n_numeric,)
+
+    def by_feature(self) -> npt.NDArray[np.float32]:
+        """What each feature adds along the direction. shape: (n_features, n_labels)"""
+        return np.ascontiguousarray(np.stack(self.categorical).T)
+
+    def by_bin(self, bin_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """What each bin adds along the direction. shape: (n_numeric, N_BINS, n_labels)"""
+        found = bin_values[:, :, None] * np.stack(self.numeric).T[:, None, :]
+        return found.astype(np.float32)
+
+
+@dataclass(frozen=True)
 class LinearProblem:
     """The bound of one round and where the weights stand."""
 
@@ -238,26 +277,29 @@ class LinearProblem:
     previous_scores: npt.NDArray[np.float32]  # the same, of the previous weights
 
 
-def _bounds_along(
-    problem: LinearProblem,
-    direction: npt.NDArray[np.float32],
-    bin_direction: npt.NDArray[np.float32],
-    workers: Workers,
+def bounds_along(
+    problem: LinearProblem, direction: Direction, workers: Workers
 ) -> npt.NDArray[np.float64]:
-    """The bound of each class in the plane of its direction and its last step.
+    """The bound of each class in the plane of its direction and its last step, chunk by chunk.
 
-    direction: (n_features, n_labels), bin_direction: (n_numeric, N_BINS, n_labels). The scores of
-    both directions are made for a block of rows at a time. shape: (n_labels, 5)
+    The scores of both directions are made for some chunks at a time. (n_chunks, n_labels, 5)
     """
-    n_labels = direction.shape[1]
-    bounds = np.zeros((n_labels, 5))
-    for rows in cut_rows(problem.data.n_rows, BLOCK_ROWS):
-        along = _score(problem.data, rows, direction, bin_direction, workers)
+    by_feature, by_bin = direction.by_feature(), direction.by_bin(problem.bin_values)
+    data, n_labels = problem.data, by_feature.shape[1]
+    bounds = np.zeros((len(data.chunks), n_labels, 5))
+    for first in range(0, len(data.chunks), BLOCK_CHUNKS):
+        chunks = data.chunks[first : first + BLOCK_CHUNKS]
+        rows = data.rows_of((chunks[0][0], chunks[-1][1]))
+        pieces = [data.rows_of(chunk) for chunk in chunks]
+        pieces = [slice(piece.start - rows.start, piece.stop - rows.start) for piece in pieces]
+        along = _score(data, rows, by_feature, by_bin, workers)
         before = problem.scores[rows] - problem.previous_scores[rows]
 
         def add(k: int) -> None:
             g, h = problem.gradient_of(k, rows)  # noqa: B023
-            _add_bound_along(g, h, along, before, k, bounds[k])  # noqa: B023
+            for i, piece in enumerate(pieces, first):  # noqa: B023
+                here = along[piece], before[piece]  # noqa: B023
+                _add_bound_along(g[piece], h[piece], *here, k, bounds[i, k])
 
         workers.map(add, range(n_labels))
     return bounds
@@ -269,35 +311,42 @@ def solve_linear_round(
     """The weights after one linear round."""
     data, weights, bin_values = problem.data, problem.weights, problem.bin_values
     n_features, n_labels = weights.categorical.shape
-    direction = np.empty((n_labels, n_features), np.float32)
-    numeric_direction = np.empty((n_labels, len(weights.numeric)), np.float32)
 
-    def precondition(k: int) -> None:
-        """Fill the diagonal Newton step of class k."""
+    def precondition(k: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """The diagonal Newton step of class k."""
         g, h = problem.gradient_of(k, ALL_ROWS)
         entries = collect(g, h, problem.lags, n_labels, trim, 1.0, np.uint64(0))
-        direction[k], numeric_direction[k] = _newton_direction(
-            data.feature_ids,
-            data.numeric,
-            bin_values,
-            entries,
-            weights.categorical[:, k].copy(),
-            weights.numeric[:, k].copy(),
-            ridge,
-        )
+        found = sum_up_features(data.feature_ids, data.numeric, entries, n_features)
+        own = weights.categorical[:, k].copy(), weights.numeric[:, k].copy()
+        step: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+        step = newton_step(found, entries.scales, bin_values, *own, ridge)
+        return step
 
-    workers.map(precondition, range(n_labels))
-    bin_direction = bin_values[:, :, None] * numeric_direction.T[:, None, :]
-    bounds = _bounds_along(
-        problem, np.ascontiguousarray(direction.T), bin_direction.astype(np.float32), workers
-    )
+    direction = Direction(*zip(*workers.map(precondition, range(n_labels)), strict=True))
+    bounds = exact_total(bounds_along(problem, direction, workers))
+    return best_weights(weights, problem.previous, direction, bounds, ridge, workers)
+
+
+def best_weights(
+    weights: LinearWeights,
+    previous: LinearWeights,
+    direction: Direction,
+    bounds: npt.NDArray[np.float64],
+    ridge: float,
+    workers: Workers,
+) -> LinearWeights:
+    """The weights at the best combination, for each class, of its direction and its last step.
+
+    bounds: (n_labels, 5), see `bounds_along`.
+    """
+    n_features, n_labels = weights.categorical.shape
 
     def best_step(k: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """The new weights of class k: the best combination of the Newton step and the last one."""
+        """The new weights of class k."""
         now = np.concatenate([weights.categorical[:, k], weights.numeric[:, k]]).astype(float)
-        old = np.concatenate([problem.previous.categorical[:, k], problem.previous.numeric[:, k]])
+        old = np.concatenate([previous.categorical[:, k], previous.numeric[:, k]])
         last = now - old
-        ahead = np.concatenate([direction[k], numeric_direction[k]]).astype(float)
+        ahead = np.concatenate([direction.categorical[k], direction.numeric[k]]).astype(float)
         slope_a, slope_b, curve_aa, curve_ab, curve_bb = bounds[k].tolist()
         # np.sum, not a BLAS dot: BLAS threads would fight with ours, and its sums vary with them
         slope_a -= ridge * float(np.sum(now * ahead))

@@ -178,7 +178,7 @@ def compute_pseudo_residuals(
     return Residuals(
         lambda label, rows: (g[label, rows], h[label, rows]),
         edge_g,
-        edge_hessian(annotated, expected, edge_g, gamma, bound),
+        edge_hessian(annotated.totals, expected, edge_g, gamma, bound),
         float(sum(part[1] for part in parts)),
         np.zeros((0, 0, 0), np.float32),
     )

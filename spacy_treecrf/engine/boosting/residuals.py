@@ -25,6 +25,7 @@ from spacy_treecrf.engine.chain.transition_chain import (
     independent,
     transition_factors,
 )
+from spacy_treecrf.engine.exact_sums import exact_terms, exact_total
 from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
@@ -92,6 +93,32 @@ class Residuals:
         return np.stack([self.of_label(k, ALL_ROWS)[1] for k in range(self.edge_g.shape[1])])
 
 
+class AnnotationTotals(NamedTuple):
+    """What residuals need to know of the annotation of all rows."""
+
+    edge_counts: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted
+    n_starts: float  # weighted number of sequences
+    n_inner: float  # weighted number of rows behind the first ones
+    n_rows: int
+
+
+class ResidualSums(NamedTuple):
+    """Sums over chunks: each array has few terms along its first axis (see `exact_sums`)."""
+
+    expected_edges: npt.NDArray[np.float64]  # shape: (n_terms, n_labels + 1, n_labels)
+    clamped_edges: npt.NDArray[np.float64]  # the same of partly annotated sequences
+    gamma: npt.NDArray[np.float64]  # shape: (n_terms,), of the edges' gamma times rows
+    log_likelihood: npt.NDArray[np.float64]  # shape: (n_terms,)
+
+
+class RowResiduals(NamedTuple):
+    """The gradients of some rows, and what these rows add to the sums of all."""
+
+    of_label: GradientOfLabel
+    clamped: npt.NDArray[np.float32]  # see `Residuals`
+    sums: ResidualSums
+
+
 def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
     """1 for the annotated label, and for every label where there is none.
 
@@ -136,6 +163,20 @@ class Annotated:
         inner = np.flatnonzero(inner)
         row_weights = np.repeat(weights, lengths)
         np.add.at(self.edge_counts, (labels[inner - 1], labels[inner]), row_weights[inner])
+
+    @cached
+    def totals(self) -> AnnotationTotals:
+        """Sums of the annotation, as residuals need them."""
+        inner = self.sequence_weights * (np.diff(self.data.offsets) - 1)
+        n_starts = float(self.sequence_weights.sum())
+        return AnnotationTotals(self.edge_counts, n_starts, float(inner.sum()), self.data.n_rows)
+
+    @cached
+    def clamped_chunks(self) -> list[tuple[int, int]]:
+        """The sequences of `clamped` that are in each chunk of all sequences, where some are."""
+        before = np.concatenate([[0], np.cumsum(self.partial)]).tolist()
+        chunks = [(before[first], before[last]) for first, last in self.data.chunks]
+        return [(first, last) for first, last in chunks if first < last]
 
     @cached
     def clamped(self) -> Annotated:
@@ -382,7 +423,7 @@ class _Clamped:
     """What the model clamped to the known labels expects of partly annotated sequences."""
 
     pairs: npt.NDArray[np.float32]  # shape: (n_clamped_rows, n_contexts, n_labels)
-    edges: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted sums
+    edges: npt.NDArray[np.float64]  # shape: (n_chunks, n_labels + 1, n_labels), weighted sums
     log_z: npt.NDArray[np.float64]  # shape: (n_sequences,), 0 for the others
 
 
@@ -392,16 +433,16 @@ def _expect_clamped(
     """Inference clamped to the annotation, for the sequences that are partly annotated."""
     log_z = np.zeros(annotated.data.n_sequences)
     if not annotated.partial.any():
-        return _Clamped(_NO_PAIRS, np.zeros_like(annotated.edge_counts), log_z)
+        return _Clamped(_NO_PAIRS, np.zeros((0, *annotated.edge_counts.shape)), log_z)
     rest = annotated.clamped
     rest_scores = scores[annotated.clamped_row >= 0]
     parts = workers.map(
         lambda chunk: expect(rest, rest_scores, chain, chunk, False, clamp=True),
-        rest.data.chunks,
+        annotated.clamped_chunks,
     )
     log_z[annotated.partial] = np.concatenate([part.log_z for part in parts])
     pairs = np.concatenate([part.pairs for part in parts])
-    return _Clamped(pairs, np.sum([part.edges for part in parts], axis=0), log_z)
+    return _Clamped(pairs, np.stack([part.edges for part in parts]), log_z)
 
 
 def compute_residuals(
@@ -410,12 +451,25 @@ def compute_residuals(
     chain: Chain,
     bound: Bound | None,
     workers: Workers,
-    edges: bool = True,
+    learn_edges: bool = True,
 ) -> Residuals:
     """Residuals of all rows under scores (n_rows, n_contexts, n_labels).
 
-    edges: Whether edges are learned; a joint model learns them in its linear rounds alone.
+    learn_edges: Whether edges are learned; a joint model learns them in its linear rounds alone.
     """
+    rows = residuals_of_rows(annotated, scores, chain, bound, workers, learn_edges)
+    return joined_residuals(rows, annotated.totals, bound)
+
+
+def residuals_of_rows(
+    annotated: Annotated,
+    scores: npt.NDArray[np.float32],
+    chain: Chain,
+    bound: Bound | None,
+    workers: Workers,
+    learn_edges: bool = True,
+) -> RowResiduals:
+    """Gradients of rows under scores (n_rows, n_contexts, n_labels), and their part of all sums."""
     data = annotated.data
     n_labels, n_contexts = annotated.n_labels, annotated.n_contexts
     mixing = bool(bound and bound.mixing)
@@ -426,11 +480,10 @@ def compute_residuals(
     )
     clamped = _expect_clamped(annotated, scores, chain, workers)
     observed = annotated.observed(clamped.pairs)
-    log_likelihood = np.empty(data.n_sequences)
 
-    def infer(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], float]:
-        """Fill what belongs to a chunk; returns its expected edges, and their gamma."""
-        found = expect(annotated, scores, chain, chunk, mixing, edges=edges)
+    def infer(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], float, float]:
+        """Fill what belongs to a chunk; returns its expected edges, their gamma, and log P."""
+        found = expect(annotated, scores, chain, chunk, mixing, edges=learn_edges)
         rows, here = data.rows_of(chunk), slice(*chunk)
         _put_by_label(found.pairs, rows.start, expected.pairs)
         expected.gamma[rows] = found.gamma
@@ -438,8 +491,8 @@ def compute_residuals(
         paths = chains.path_scores(scores[rows], offsets, annotated.labels[rows], chain)
         known = np.where(annotated.partial[here], clamped.log_z[here], paths)
         with np.errstate(invalid="ignore"):  # both are -inf where constraints forbid everything
-            log_likelihood[here] = known - found.log_z
-        return found.edges, found.edge_gamma * (rows.stop - rows.start)
+            log_p = float(np.sum(annotated.sequence_weights[here] * (known - found.log_z)))
+        return found.edges, found.edge_gamma * (rows.stop - rows.start), log_p
 
     parts = workers.map(infer, data.chunks)
 
@@ -450,20 +503,33 @@ def compute_residuals(
         _subtract(expected, label, first, observed, data.weights, g, h)
         return g, h
 
-    expected_edges = np.sum([edges for edges, _ in parts], axis=0)
-    gamma = sum(of_chunk for _, of_chunk in parts) / data.n_rows
-    edge_g = annotated.edge_counts + clamped.edges - expected_edges
+    edges, gammas, log_ps = zip(*parts, strict=True)
+    sums = ResidualSums(
+        exact_terms(np.stack(edges)),
+        exact_terms(clamped.edges),
+        exact_terms(np.array(gammas)),
+        exact_terms(np.array(log_ps)),
+    )
+    return RowResiduals(of_label, clamped.pairs, sums)
+
+
+def joined_residuals(
+    rows: RowResiduals, totals: AnnotationTotals, bound: Bound | None
+) -> Residuals:
+    """Residuals of all rows, whose sums and totals are known."""
+    expected, clamped, gamma, log_p = (exact_total(terms) for terms in rows.sums)
+    edge_g = totals.edge_counts + clamped - expected
     return Residuals(
-        of_label,
+        rows.of_label,
         edge_g,
-        edge_hessian(annotated, expected_edges, edge_g, gamma, bound),
-        float(np.sum(annotated.sequence_weights * log_likelihood)),
-        clamped.pairs,
+        edge_hessian(totals, expected, edge_g, float(gamma) / totals.n_rows, bound),
+        float(log_p),
+        rows.clamped,
     )
 
 
 def edge_hessian(
-    annotated: Annotated,
+    totals: AnnotationTotals,
     expected: npt.NDArray[np.float64],
     edge_g: npt.NDArray[np.float64],
     gamma: float,
@@ -473,11 +539,8 @@ def edge_hessian(
 
     P = sum_t p_t over n positions. expected, edge_g: (n_labels + 1, n_labels)
     """
-    n_labels = annotated.n_labels
-    n_starts = float(annotated.sequence_weights.sum())
-    n_inner = float(np.sum(annotated.sequence_weights * (np.diff(annotated.data.offsets) - 1)))
-    n = np.full((n_labels + 1, 1), max(n_inner, 1.0))
-    n[n_labels] = n_starts
+    n = np.full((len(expected), 1), max(totals.n_inner, 1.0))
+    n[-1] = totals.n_starts
     if bound is None:
         return np.broadcast_to(n, expected.shape).copy()
     bounded: npt.NDArray[np.float64] = gamma * expected * (1.0 - expected / n)

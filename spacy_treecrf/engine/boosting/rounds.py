@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.residuals import allowed_labels
-from spacy_treecrf.engine.boosting.span_f1 import SpanLabels, span_f1
+from spacy_treecrf.engine.boosting.span_f1 import SpanCounts, SpanLabels, count_spans
 from spacy_treecrf.engine.chain.chain import Chain, log_probability_of
 from spacy_treecrf.engine.chain.prediction import predict_labels
+from spacy_treecrf.engine.exact_sums import exact_terms, exact_total
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 
@@ -132,38 +133,51 @@ class Stopping:
         return bool(self.patience) and best_value != 0.0 and counted >= self.patience
 
 
+@dataclass
+class BestRound:
+    """The best round so far, of which a later run of the loop may go on."""
+
+    learned: Any = None  # None: no round was judged
+    value: tuple[float, float] = (-np.inf, 0.0)
+    risen_round: int = -1  # when the figure last rose; -1: the loop has not begun
+
+
 def run_rounds(
     learner: RoundLearner[Learned],
     rounds: int,
     stopping: Stopping,
     callback: Callback | None = None,
+    best: BestRound | None = None,
 ) -> Learned:
     """Learn until `rounds` rounds are done in all; with held-out data, return the best of them.
 
     Ctrl-C raises `RoundsInterrupted`, with what would have been returned after the last round.
+    best: Of earlier rounds, to go on from; it is kept up to date.
     """
     began = time.perf_counter()
-    best: Learned | None = None
-    risen_round, best_value = learner.rounds, (-np.inf, 0.0)
-    if stopping.from_start and (start := learner.held_out_figures()):
-        best, best_value = learner.learned, stopping.value(start)
+    best = best or BestRound()
+    if best.risen_round < 0:
+        best.risen_round = learner.rounds
+        if stopping.from_start and (start := learner.held_out_figures()):
+            best.learned, best.value = learner.learned, stopping.value(start)
     try:
         while learner.rounds < rounds and not learner.finished:
             learner.learn_round()
             figures = learner.held_out_figures()
-            better = figures is not None and stopping.value(figures) > best_value
-            if figures is not None and better:
-                best, value = learner.learned, stopping.value(figures)
-                if value[0] > best_value[0]:  # not where only the tie was broken
-                    risen_round = learner.rounds
-                best_value = value
+            if figures is not None and (value := stopping.value(figures)) > best.value:
+                if value[0] > best.value[0]:  # not where only the tie was broken
+                    best.risen_round = learner.rounds
+                best.learned, best.value = learner.learned, value
             if callback:
                 callback(_round_info(learner, time.perf_counter() - began, figures, stopping))
-            if figures is not None and stopping.ends(learner.rounds, risen_round, best_value[0]):
+            risen, value = best.risen_round, best.value
+            if figures is not None and stopping.ends(learner.rounds, risen, value[0]):
                 break
     except KeyboardInterrupt as interrupt:
-        raise RoundsInterrupted(learner.learned if best is None else best) from interrupt
-    return learner.learned if best is None else best
+        kept = learner.learned if best.learned is None else best.learned
+        raise RoundsInterrupted(kept) from interrupt
+    found: Learned = learner.learned if best.learned is None else best.learned
+    return found
 
 
 def _round_info(
@@ -181,6 +195,20 @@ def _round_info(
     )
 
 
+class HeldOutCounts(NamedTuple):
+    """What the figures of held-out data are made of; counts of several parts can be added."""
+
+    log_likelihood: npt.NDArray[np.float64]  # shape: (n_terms,), see `exact_sums`
+    n_annotated: int  # rows
+    n_right: int
+    spans: SpanCounts | None = None  # None: labels spell no spans
+
+    def figures(self) -> HeldOut:
+        n = max(1, self.n_annotated)
+        f1 = None if self.spans is None else self.spans.f1
+        return HeldOut(float(exact_total(self.log_likelihood)) / n, self.n_right / n, f1)
+
+
 def figures_of(
     scores: npt.NDArray[np.float32],
     data: Sequences,
@@ -190,11 +218,26 @@ def figures_of(
     spans: SpanLabels | None = None,
 ) -> HeldOut:
     """Log-likelihood and accuracy of annotated rows that have these scores, and F1 of spans."""
-    annotated, n = data.labels != UNKNOWN_LABEL, data.n_annotated
+    return count_held_out(scores, data, chain, predictor, workers, spans).figures()
+
+
+def count_held_out(
+    scores: npt.NDArray[np.float32],
+    data: Sequences,
+    chain: Chain,
+    predictor: str,
+    workers: Workers,
+    spans: SpanLabels | None = None,
+) -> HeldOutCounts:
+    """Count what the model that gives these scores gets right."""
+    annotated = data.labels != UNKNOWN_LABEL
     labels = predict_labels(scores, data, chain, predictor, workers)
-    right = float((labels == data.labels)[annotated].sum())
-    f1 = None if spans is None else span_f1(data.labels, labels, data.offsets, spans)
-    return HeldOut(possible_log_likelihood(scores, data, chain) / n, right / n, f1)
+    return HeldOutCounts(
+        exact_terms(possible_log_likelihoods(scores, data, chain)),
+        int(annotated.sum()),
+        int((labels == data.labels)[annotated].sum()),
+        None if spans is None else count_spans(data.labels, labels, data.offsets, spans),
+    )
 
 
 def kept_line(kept: int, last: int, monitor: str, value: float | None) -> str:
@@ -212,14 +255,21 @@ def kept_line(kept: int, last: int, monitor: str, value: float | None) -> str:
 def possible_log_likelihood(
     scores: npt.NDArray[np.float32], data: Sequences, chain: Chain
 ) -> float:
-    """log P(annotation) of all sequences but those whose annotation hard constraints forbid.
+    """log P(annotation) of all sequences but those whose annotation hard constraints forbid."""
+    return float(exact_total(possible_log_likelihoods(scores, data, chain)))
+
+
+def possible_log_likelihoods(
+    scores: npt.NDArray[np.float32], data: Sequences, chain: Chain
+) -> npt.NDArray[np.float64]:
+    """log P(annotation) of each sequence, 0 where hard constraints forbid it. (n_sequences,)
 
     No round can change what is forbidden, so that it does not count.
     """
     allowed = allowed_labels(data.labels, chain.n_labels)
     log_p = log_probability_of(scores, data.offsets, chain, allowed)
     log_p[np.isneginf(log_p)] = 0.0
-    return float(log_p.sum())
+    return log_p
 
 
 def refuse_forbidden_labels(constraints: str) -> None:

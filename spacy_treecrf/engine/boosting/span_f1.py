@@ -48,13 +48,37 @@ def span_labels(labels: Sequence[str]) -> SpanLabels | None:
     )
 
 
+class SpanCounts(NamedTuple):
+    """How many spans there are in the annotation, how many were predicted, how many are in both."""
+
+    gold: int
+    predicted: int
+    right: int
+
+    @property
+    def f1(self) -> float:
+        """F1 as conlleval has it; 0 where there are no spans."""
+        total = self.gold + self.predicted
+        return 2.0 * self.right / total if total else 0.0
+
+
 def span_f1(
     gold: npt.NDArray[np.int32],
     predicted: npt.NDArray[np.int32],
     offsets: npt.NDArray[np.int64],
     labels: SpanLabels,
 ) -> float:
-    """F1 of the spans of all sequences, as conlleval counts them; 0 where there are none.
+    """F1 of the spans of all sequences, as conlleval counts them; 0 where there are none."""
+    return count_spans(gold, predicted, offsets, labels).f1
+
+
+def count_spans(
+    gold: npt.NDArray[np.int32],
+    predicted: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    labels: SpanLabels,
+) -> SpanCounts:
+    """Count the spans of all sequences, as conlleval does.
 
     Predicted spans count only where all their rows are annotated.
     """
@@ -66,8 +90,7 @@ def span_f1(
     type_at = np.zeros(len(gold), np.int32)
     end_at[wanted.starts], type_at[wanted.starts] = wanted.ends, wanted.types
     right = (end_at[found.starts] == found.ends) & (type_at[found.starts] == found.types)
-    total = len(wanted.starts) + int(counted.sum())
-    return 2.0 * int((right & counted).sum()) / total if total else 0.0
+    return SpanCounts(len(wanted.starts), int(counted.sum()), int((right & counted).sum()))
 
 
 def _spans(

@@ -12,7 +12,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, Annotated, Observed, Residuals
+from spacy_treecrf.engine.boosting.residuals import (
+    ALL_ROWS,
+    Annotated,
+    Observed,
+    Residuals,
+    RowResiduals,
+)
 from spacy_treecrf.engine.kernel import kernel
 
 
@@ -60,7 +66,7 @@ def _weigh(
 
 
 def weigh_observed(
-    annotated: Annotated, residuals: Residuals, label: int, weight: float
+    annotated: Annotated, residuals: Residuals | RowResiduals, label: int, weight: float
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """g and h of a label's examples, the observed ones weighted. shape: (n_rows, n_contexts)"""
     g, h = residuals.of_label(label, ALL_ROWS)

@@ -165,7 +165,7 @@ def compute_coded_residuals(
         g,
         h,
         edge_g,
-        edge_hessian(annotated, expected_edges, edge_g, EDGE_GAMMA, bound),
+        edge_hessian(annotated.totals, expected_edges, edge_g, EDGE_GAMMA, bound),
         float(np.sum(annotated.sequence_weights * log_likelihood)),
     )
 

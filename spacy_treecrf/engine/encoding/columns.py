@@ -42,7 +42,8 @@ from spacy_treecrf.engine.encoding.missing_methods import (
 )
 from spacy_treecrf.engine.encoding.tallying import (
     SHARED,
-    bins,
+    EventTallies,
+    Tallies,
     describe,
     drop_hollow,
     homes,
@@ -50,7 +51,6 @@ from spacy_treecrf.engine.encoding.tallying import (
     missing_values,
     most_common,
     rarely_held,
-    tally,
 )
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
 from spacy_treecrf.engine.wide_rows import LARGE, is_loose, rows_behind, suitable_width
@@ -97,8 +97,12 @@ class Columns:
         Of two features for one slot of a row, which no training row has, the last one is kept.
         Errors call X by the name.
         """
-        events = self.item_ids.read(X, name)
-        return self._place(events, self._shared_slots(events), name)[0]
+        events = self.read(X, name)
+        return self.place(events, self._shared_slots(events), name)[0]
+
+    def read(self, X: Iterable[Iterable[Any]], name: str = "X") -> Events:
+        """The events of X, by the ids of these columns."""
+        return self.item_ids.read(X, name)
 
     def encode_blocks(
         self, X: Iterable[Iterable[Any]], name: str = "X"
@@ -110,7 +114,7 @@ class Columns:
             n_shared_slots = self.n_shared_slots
             if n_shared_slots * part.n_rows > FEW_CELLS:
                 n_shared_slots = min(n_shared_slots, int(np.diff(part.ends).max(initial=0)))
-            yield self._place(part, n_shared_slots, name, first)[0]
+            yield self.place(part, n_shared_slots, name, first)[0]
 
     def to_state(self) -> dict[str, Any]:
         """The columns as strings, ints, lists and arrays only."""
@@ -226,7 +230,7 @@ class Columns:
             return None
         return width, rows_behind(widths, width, n_keys + width)
 
-    def _place(
+    def place(
         self, events: Events, n_shared_slots: int, name: str, first_sequence: int = 0
     ) -> tuple[EncodedSequences, int]:
         """Offsets, feature ids and numeric bins from events whose ids are those of `item_ids`.
@@ -289,34 +293,63 @@ def fit_columns(
     missing: str = ABSENT_METHOD,
 ) -> tuple[Columns, npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """Learn the columns of X and encode it; features of fewer than `min_count` rows are dropped."""
-    if min_count < 1:
-        raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
-    if not 2 <= max_bins <= MAX_BINS:
-        raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
     next_id = count().__next__
     seen = new_ids(next_id, indicator=missing == INDICATOR)
     events = scan(X, seen, "X")
     _refuse_empty_sequences(events.offsets)
-    n_seen = next_id()
-    found = _tally_indicators(seen, events, n_seen, missing, min_count)
+    tallies = EventTallies(events)
+    learned = learn_columns(
+        seen, next_id(), tallies, min_count=min_count, max_bins=max_bins, missing=missing
+    )
+    learned.rename(events)
+    encoded, n_shared_slots = learned.columns.place(events, 0, "X")
+    return replace(learned.columns, n_shared_slots=n_shared_slots), *encoded
+
+
+@dataclass(frozen=True)
+class LearnedColumns:
+    """Columns, still without shared slots, and their ids for everything that was seen."""
+
+    columns: Columns
+    ids: npt.NDArray[np.int32]  # shape: (n_seen,), those of scans under the columns
+
+    def rename(self, events: Events) -> None:
+        """Give events the ids of the columns, and numbers those of their bins, in place."""
+        events.rename(self.ids)
+        put_in_bins(events, self.columns.nothing, self.columns.bin_edges)
+
+
+def learn_columns(
+    seen: Ids,
+    n_seen: int,
+    tallies: Tallies,
+    *,
+    min_count: int,
+    max_bins: int,
+    missing: str,
+) -> LearnedColumns:
+    """Learn the columns of rows in which this was seen; features of few rows are dropped."""
+    if min_count < 1:
+        raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
+    if not 2 <= max_bins <= MAX_BINS:
+        raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
+    found = _tally_indicators(seen, tallies, n_seen, missing, min_count)
     kept = np.argsort(-found.counts, kind="stable")
     kept = kept[: np.count_nonzero(found.counts >= min_count)]
     new_id = np.full(n_seen, ABSENT, dtype=np.int64)
     new_id[kept] = np.arange(len(kept))
-    bin_edges, bin_values, medians = bins(events, found.numeric, max_bins, n_seen)
+    bins = tallies.bins(found.numeric, max_bins, n_seen)
     columns = replace(
         _name_columns(seen, found, kept, new_id),
-        bin_edges=bin_edges,
-        bin_values=bin_values,
+        bin_edges=[each.edges for each in bins],
+        bin_values=np.array([each.values for each in bins]).reshape(len(bins), MAX_BINS + 1),
         missing=missing,
     )
     if missing == IMPUTATION:
-        imputed = _stand_ins(columns, seen, events, found)
+        imputed = _stand_ins(columns, seen, tallies, found, n_seen)
+        medians = np.array([each.median for each in bins], np.uint8)
         columns = replace(columns, imputed=imputed, imputed_bins=medians)
-    events.rename(_ids_of_columns(columns, seen, found, new_id))
-    put_in_bins(events, columns.nothing, bin_edges)
-    encoded, n_shared_slots = columns._place(events, 0, "X")
-    return replace(columns, n_shared_slots=n_shared_slots), *encoded
+    return LearnedColumns(columns, _ids_of_columns(columns, seen, found, new_id))
 
 
 @dataclass(frozen=True)
@@ -339,25 +372,25 @@ def _refuse_empty_sequences(offsets: npt.NDArray[np.int64]) -> None:
 
 
 def _tally_indicators(
-    seen: Ids, events: Events, n_seen: int, missing: str, min_count: int
+    seen: Ids, tallies: Tallies, n_seen: int, missing: str, min_count: int
 ) -> _Indicators:
     """Find the numeric columns, and count the rows of all else that was seen, by its name."""
     # a key is numeric as soon as one of its values is not 1; ids rise by first appearance
-    numeric = np.unique(~events.ids[events.ids < 0])
-    hollow = drop_hollow(seen, events)
+    numeric, proper = tallies.numbers()
+    hollow = drop_hollow(seen, proper)
     numeric = numeric[~np.isin(numeric, hollow)]
     first_seen, home = homes(seen, numeric, n_seen)
     home[hollow] = -1
     if missing == INDICATOR:  # the lowest bin of a numeric column is that of missing numbers
         home[missing_values(seen, numeric)] = -1
-    counts, displaced = tally(events, first_seen, home, len(seen.strings))
+    counts, displaced = tallies.tally(first_seen, home, len(seen.strings))
     if missing == ABSENT_METHOD:
         kept = np.where(counts >= min_count, counts, 0)
-        displaced = np.union1d(displaced, rarely_held(kept, home, events.n_rows))
+        displaced = np.union1d(displaced, rarely_held(kept, home, tallies.n_rows))
     # Two values of one key in a row, by way of nested dicts, or keys that hardly any row has.
     if len(displaced):
         home[displaced] = SHARED
-        counts, _ = tally(events, first_seen, home, len(seen.strings))
+        counts, _ = tallies.tally(first_seen, home, len(seen.strings))
     return _Indicators(numeric, first_seen, home, counts)
 
 
@@ -389,10 +422,11 @@ def _name_columns(
 
 
 def _stand_ins(
-    columns: Columns, seen: Ids, events: Events, found: _Indicators
+    columns: Columns, seen: Ids, tallies: Tallies, found: _Indicators, n_seen: int
 ) -> npt.NDArray[np.int32]:
     """Features that stand for missing values, rising."""
-    known = known_rows(events, seen, columns.column_names)[columns.column_of]
+    n_events = tallies.events_of(n_seen)
+    known = known_rows(tallies.n_rows, n_events, seen, columns.column_names)[columns.column_of]
     own = (found.home >= 0) & (found.home != SHARED)
     with_value = np.bincount(found.home[own], found.counts[own], minlength=len(seen.strings))
     slots = {key: slot for slot, key in enumerate(seen.strings)}

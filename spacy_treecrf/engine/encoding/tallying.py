@@ -6,12 +6,17 @@ Ids here are those that the events were read with, in their order of appearance.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.encoding.binning import MAX_BINS, bin_means, median_bin, quantile_edges
+from spacy_treecrf.engine.encoding.binning import (
+    ColumnBins,
+    CountedValues,
+    column_bins,
+    count_values,
+)
 from spacy_treecrf.engine.encoding.feature_dicts import (
     BLOCK_ROWS,
     Events,
@@ -20,20 +25,86 @@ from spacy_treecrf.engine.encoding.feature_dicts import (
     named,
 )
 from spacy_treecrf.engine.encoding.missing_methods import MISSING_VALUE
-from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
+from spacy_treecrf.engine.sequences import ABSENT
 from spacy_treecrf.engine.wide_rows import LARGE
 
 MAX_EMPTY_CELLS = 64  # for each that holds an id
 SHARED = 2**31 - 1  # home of a feature that is in no key's slot
 
 
-def drop_hollow(seen: Ids, events: Events) -> list[int]:
+class Numbers(NamedTuple):
+    """How ids appear in events. Both rise."""
+
+    given: npt.NDArray[np.int32]  # ids that came with a number other than 1
+    proper: npt.NDArray[np.int32]  # ids that came without a number, or with one that is not NaN
+
+
+class Tallies(Protocol):
+    """What learning columns asks of the events of all rows, wherever these are."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def numbers(self) -> Numbers: ...
+
+    def tally(
+        self, first_seen: npt.NDArray[np.int64], home: npt.NDArray[np.int64], n_keys: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """See the function of this name."""
+        ...
+
+    def events_of(self, n_seen: int) -> npt.NDArray[np.int64]:
+        """How many events each id has without a number. shape: (n_seen,)"""
+        ...
+
+    def bins(self, numeric: npt.NDArray[np.int32], max_bins: int, n_seen: int) -> list[ColumnBins]:
+        """The bins of each numeric column."""
+        ...
+
+
+class EventTallies:
+    """The tallies of events that are all here."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+
+    @property
+    def n_rows(self) -> int:
+        return self._events.n_rows
+
+    def numbers(self) -> Numbers:
+        return numbers_in(self._events)
+
+    def tally(
+        self, first_seen: npt.NDArray[np.int64], home: npt.NDArray[np.int64], n_keys: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        return tally(self._events, first_seen, home, n_keys)
+
+    def events_of(self, n_seen: int) -> npt.NDArray[np.int64]:
+        return events_of(self._events, n_seen)
+
+    def bins(self, numeric: npt.NDArray[np.int32], max_bins: int, n_seen: int) -> list[ColumnBins]:
+        counted = numbers_of_columns(self._events, numeric, n_seen) if len(numeric) else []
+        return [column_bins(values, max_bins) for values in counted]
+
+
+def numbers_in(events: Events) -> Numbers:
+    given = events.ids < 0
+    numbers = ~events.ids[given]
+    proper = np.union1d(events.ids[~given], numbers[~np.isnan(events.values)])
+    return Numbers(np.unique(numbers), proper.astype(np.int32))
+
+
+def events_of(events: Events, n_seen: int) -> npt.NDArray[np.int64]:
+    """How many events each id has without a number. shape: (n_seen,)"""
+    return np.bincount(events.ids[events.ids >= 0], minlength=n_seen)
+
+
+def drop_hollow(seen: Ids, proper: npt.NDArray[np.int32]) -> list[int]:
     """Drop the numbers that are all NaN of keys with string values; returns their ids.
 
-    They are just missing strings.
+    They are just missing strings. proper: see `Numbers`.
     """
-    given = events.ids < 0
-    proper = np.union1d(events.ids[~given], ~events.ids[given][~np.isnan(events.values)])
     hollow = {
         key: i
         for key, i in seen.numbers.items()
@@ -83,12 +154,14 @@ def missing_values(seen: Ids, numeric: npt.NDArray[np.int32]) -> list[int]:
     return [table[MISSING_VALUE] for table in tables if MISSING_VALUE in table]
 
 
-def known_rows(events: Events, seen: Ids, column_names: list[str]) -> npt.NDArray[np.int64]:
-    """The number of rows where each column is not missing."""
-    ids = events.ids[events.ids >= 0]
-    n = np.bincount(ids, minlength=1 + max(seen.missing.values(), default=0))
-    missing = [int(n[seen.missing[name]]) if name in seen.missing else 0 for name in column_names]
-    return events.n_rows - np.array(missing, np.int64)
+def known_rows(
+    n_rows: int, n_events: npt.NDArray[np.int64], seen: Ids, column_names: list[str]
+) -> npt.NDArray[np.int64]:
+    """The number of rows where each column is not missing. n_events: see `events_of`."""
+    missing = [
+        int(n_events[seen.missing[name]]) if name in seen.missing else 0 for name in column_names
+    ]
+    return n_rows - np.array(missing, np.int64)
 
 
 def most_common(
@@ -181,15 +254,10 @@ def describe(
     return names, column_of, list(columns)
 
 
-def bins(
-    events: Events, numeric: npt.NDArray[np.int32], max_bins: int, n_seen: int
-) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-    """Bin edges of each numeric column, standardised means of its bins, and its median's bin."""
-    bin_edges: list[npt.NDArray[np.float64]] = []
-    bin_values = np.zeros((len(numeric), MAX_BINS + 1))
-    medians = np.full(len(numeric), MISSING_BIN, np.uint8)
-    if not len(numeric):
-        return bin_edges, bin_values, medians
+def numbers_of_columns(
+    events: Events, numeric: npt.NDArray[np.int32], n_seen: int
+) -> list[CountedValues]:
+    """The numbers of each numeric column, counted."""
     column_of = np.full(n_seen, -1)
     column_of[numeric] = np.arange(len(numeric))
     parts: list[list[npt.NDArray[np.float64]]] = [[] for _ in numeric]
@@ -198,14 +266,7 @@ def bins(
         number = column >= 0
         for d, _, amounts in by_column(rows[number], column[number], values[number]):
             parts[d].append(amounts[~np.isnan(amounts)])
-    for d, part in enumerate(parts):
-        amounts = np.concatenate(part)
-        edges = quantile_edges(amounts, max_bins)
-        bin_edges.append(edges)
-        if len(amounts):
-            bin_values[d, 1 : len(edges) + 2] = bin_means(amounts, edges)
-            medians[d] = median_bin(amounts, edges)
-    return bin_edges, bin_values, medians
+    return [count_values(np.concatenate([np.empty(0), *part])) for part in parts]
 
 
 def by_column(

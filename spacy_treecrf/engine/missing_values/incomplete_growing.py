@@ -274,7 +274,7 @@ def grow_incomplete_tree(
 
     Rows that trimming left out have no entry: they follow the left side of every split.
     """
-    rule = split_rule(entries, limits, seed)
+    rule = split_rule(entries.scales, limits, seed)
     growing = start_tree(entries.totals, limits)
     n_nodes = len(growing.depth)
     member = np.ones((n_nodes, data.context_labels.shape[0]), np.bool_)

@@ -19,97 +19,140 @@ from spacy_treecrf.engine.trees.tree_input import Entries
 # exponent and the two leading bits of the fraction give four bins per factor of two.
 _MAGNITUDE_SHIFT = 21
 _MAGNITUDE_BINS = 1 << 10
+_FRACTION = (1 << 23) - 1  # the lower bits of the pattern
+_EXPONENT_SHIFT = (
+    150  # a pattern's fraction, with its leading 1, is in units of 2**(exponent - 150)
+)
+NO_NUMBERS = np.zeros(0, np.int64)
 # Trimming is there to save time: it leaves at least this many rows, so small data stay whole.
 _LEAST_ENTRIES = 1 << 14
 
 
+class MagnitudeSums(NamedTuple):
+    """How large the gradients and hessians of the sampled rows are, in whole numbers.
+
+    Values are sorted into bins by their patterns as float32, and those of a bin are sums of its
+    unit: so no order of adding changes them. shapes: (_MAGNITUDE_BINS,)
+    """
+
+    g: npt.NDArray[np.int64]  # |gradient| of rows, summed over their contexts
+    rows: npt.NDArray[np.int64]  # how many rows, by their |gradient|
+    h: npt.NDArray[np.int64]  # hessians of rows, summed over their contexts
+    n_pairs: npt.NDArray[np.int64]  # shape: (1,), pairs whose hessian is 1
+
+
 class Magnitudes(NamedTuple):
-    """How large the gradients of the sampled rows are, summed over their contexts."""
+    """The sampled rows, and how large their gradients are."""
 
     sampled: npt.NDArray[np.bool_]  # shape: (n_rows,)
     bits: npt.NDArray[np.int32]  # shape: (n_rows,), the pattern of a row's |gradient|
-    mass: npt.NDArray[np.float64]  # shape: (_MAGNITUDE_BINS,), sum of |gradient| in a bin
-    rows_in_bin: npt.NDArray[np.int64]  # shape: (_MAGNITUDE_BINS,)
-    sum_g: float  # of |gradient|
-    sum_h: float
+    sums: MagnitudeSums
+
+
+class Trimming(NamedTuple):
+    """Which rows get an entry, and how their gradients become whole numbers."""
+
+    cut: int  # the first bin of |gradient| whose rows get one
+    scales: npt.NDArray[np.float64]  # shape: (2,), of gradient and hessian
 
 
 @step
-def _measure(
+def _units(bits: np.int32) -> np.int64:
+    """Return the value of a pattern in units of its bin."""
+    leading = np.int64(_FRACTION + 1 if bits > _FRACTION else 0)
+    return np.int64(bits & _FRACTION) | leading
+
+
+@step
+def _amount(units: np.int64, bin_: int) -> float:
+    """Return the value of so many units of a bin."""
+    return float(units) * 2.0 ** (max(bin_ >> 2, 1) - _EXPONENT_SHIFT)
+
+
+@kernel
+def measure(
     pair_g: npt.NDArray[np.float32],
     pair_h: npt.NDArray[np.float32],
     lags: npt.NDArray[np.uint8],
     n_labels: int,
     subsample: float,
     seed: np.uint64,
+    numbers: npt.NDArray[np.int64],
 ) -> Magnitudes:
-    """Draw the rows of the sample, and sum up their gradients and hessians."""
+    """Draw the rows of the sample, and sum up their gradients and hessians.
+
+    numbers: (n_rows,) those of the rows among the rows of all workers; empty: they are all rows.
+    """
     n_rows, n_contexts = pair_g.shape
     unit_hessian = pair_h.shape[0] == 0
     sampled = np.ones(n_rows, np.bool_)
     magnitude = np.empty(n_rows, np.float32)
     bits = magnitude.view(np.int32)
-    mass = np.zeros(_MAGNITUDE_BINS)
-    rows_in_bin = np.zeros(_MAGNITUDE_BINS, np.int64)
-    sum_g = 0.0
-    sum_h = 0.0
+    hessian = np.empty(1, np.float32)
+    hessian_bits = hessian.view(np.int32)
+    sums = MagnitudeSums(
+        np.zeros(_MAGNITUDE_BINS, np.int64),
+        np.zeros(_MAGNITUDE_BINS, np.int64),
+        np.zeros(_MAGNITUDE_BINS, np.int64),
+        np.zeros(1, np.int64),
+    )
     for row in range(n_rows):
-        sampled[row] = chosen(seed, row, subsample)
+        sampled[row] = chosen(seed, numbers[row] if len(numbers) else row, subsample)
         if not sampled[row]:
             continue
         size = 0.0
+        h = 0.0
         for c in range(n_contexts):
             size += abs(pair_g[row, c])
             if not unit_hessian:
-                sum_h += pair_h[row, c]
-        if unit_hessian:
-            sum_h += n_labels ** np.int64(lags[row])
+                h += pair_h[row, c]
         magnitude[row] = size
-        mass[bits[row] >> _MAGNITUDE_SHIFT] += size
-        rows_in_bin[bits[row] >> _MAGNITUDE_SHIFT] += 1
-        sum_g += size
-    return Magnitudes(sampled, bits, mass, rows_in_bin, sum_g, sum_h)
-
-
-@step
-def _cut_off(found: Magnitudes, trim: float) -> tuple[int, int]:
-    """Return the first bin whose rows get an entry, and how many rows get one."""
-    cut = 0
-    dropped = 0.0
-    n_entries = found.rows_in_bin.sum()
-    while trim > 0.0 and cut < _MAGNITUDE_BINS:
-        dropped += found.mass[cut]
-        n_left = n_entries - found.rows_in_bin[cut]
-        if dropped > trim * found.sum_g or n_left < _LEAST_ENTRIES:
-            break
-        n_entries = n_left
-        cut += 1
-    return cut, n_entries
+        bin_ = bits[row] >> _MAGNITUDE_SHIFT
+        sums.g[bin_] += _units(bits[row])
+        sums.rows[bin_] += 1
+        if unit_hessian:
+            sums.n_pairs[0] += n_labels ** np.int64(lags[row])
+        else:
+            hessian[0] = h
+            sums.h[hessian_bits[0] >> _MAGNITUDE_SHIFT] += _units(hessian_bits[0])
+    return Magnitudes(sampled, bits, sums)
 
 
 @kernel
-def collect(
+def trimming(sums: MagnitudeSums, trim: float) -> Trimming:
+    """Return how rows of these magnitudes are trimmed and scaled."""
+    sum_g = 0.0
+    sum_h = float(sums.n_pairs[0])
+    for bin_ in range(_MAGNITUDE_BINS):
+        sum_g += _amount(sums.g[bin_], bin_)
+        sum_h += _amount(sums.h[bin_], bin_)
+    cut = 0
+    dropped = 0.0
+    n_entries = sums.rows.sum()
+    while trim > 0.0 and cut < _MAGNITUDE_BINS:
+        dropped += _amount(sums.g[cut], cut)
+        n_left = n_entries - sums.rows[cut]
+        if dropped > trim * sum_g or n_left < _LEAST_ENTRIES:
+            break
+        n_entries = n_left
+        cut += 1
+    return Trimming(cut, np.array([fixed_point_scale(sum_g), fixed_point_scale(sum_h)]))
+
+
+@kernel
+def entries_of(
     pair_g: npt.NDArray[np.float32],
     pair_h: npt.NDArray[np.float32],
     lags: npt.NDArray[np.uint8],
     n_labels: int,
-    trim: float,
-    subsample: float,
-    seed: np.uint64,
+    found: Magnitudes,
+    trimmed: Trimming,
 ) -> Entries:
-    """Return the entries of one class.
-
-    pair_g, pair_h: (n_rows, n_contexts); an empty pair_h means hessian 1 for every pair.
-    lags: how many previous labels a row's contexts hold; invalid contexts must hold gradient 0.
-    Influence trimming (Friedman 2001): the rows of smallest |gradient| that carry at most the
-    share `trim` of its sum get no entry, unless that would leave few rows; they still count in
-    the totals.
-    """
+    """Return the entries of one class, whose rows were measured; see `collect`."""
     n_rows, n_contexts = pair_g.shape
     unit_hessian = pair_h.shape[0] == 0
-    found = _measure(pair_g, pair_h, lags, n_labels, subsample, seed)
-    cut, n_entries = _cut_off(found, trim)
-    scales = np.array([fixed_point_scale(found.sum_g), fixed_point_scale(found.sum_h)])
+    cut, scales = trimmed
+    n_entries = found.sums.rows[cut:].sum()
     rows = np.empty(n_entries, np.int32)
     sums = np.zeros((n_entries, 4))
     totals = np.zeros(4)
@@ -136,3 +179,27 @@ def collect(
             sums[entry, 2] = n
             entry += 1
     return Entries(rows, sums, totals, scales, pair_g, pair_h)
+
+
+@kernel
+def collect(
+    pair_g: npt.NDArray[np.float32],
+    pair_h: npt.NDArray[np.float32],
+    lags: npt.NDArray[np.uint8],
+    n_labels: int,
+    trim: float,
+    subsample: float,
+    seed: np.uint64,
+) -> Entries:
+    """Return the entries of one class.
+
+    pair_g, pair_h: (n_rows, n_contexts); an empty pair_h means hessian 1 for every pair.
+    lags: how many previous labels a row's contexts hold; invalid contexts must hold gradient 0.
+    Influence trimming (Friedman 2001): the rows of smallest |gradient| that carry at most the
+    share `trim` of its sum get no entry, unless that would leave few rows; they still count in
+    the totals.
+    """
+    found = measure(pair_g, pair_h, lags, n_labels, subsample, seed, NO_NUMBERS)
+    trimmed = trimming(found.sums, trim)
+    entries: Entries = entries_of(pair_g, pair_h, lags, n_labels, found, trimmed)
+    return entries

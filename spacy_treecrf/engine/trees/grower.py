@@ -81,7 +81,7 @@ def _sum_up(
 
 
 @step
-def _best_split(
+def best_split(
     data: TreeInput,
     leaves: OpenLeaves,
     lists: FeatureLists,
@@ -148,7 +148,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: TreeLimits, seed: np.ui
 
     Rows that trimming left out have no entry: they follow the left side of every split.
     """
-    rule = split_rule(entries, limits, seed)
+    rule = split_rule(entries.scales, limits, seed)
     growing = start_tree(entries.totals, limits)
     node_rows = rows_of_root(entries, len(growing.depth))
     leaves = room_for_leaves(data, limits.leaves)
@@ -160,7 +160,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: TreeLimits, seed: np.ui
         lists = _sum_up(data, entries, node_rows, leaves, lists, touched, new, rule)
         for node in (new.small, new.big):
             if node >= 0 and may_split(growing, node, limits):
-                split = _best_split(data, leaves, lists, node, growing.sums[node], rule)
+                split = best_split(data, leaves, lists, node, growing.sums[node], rule)
                 keep_split(growing, node, split)
         parent = leaf_to_split(growing, n_leaves)
         if parent < 0:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.kernel import step
 from spacy_treecrf.engine.trees.splitting import LEAF, NodeTest, Split, SplitRule
-from spacy_treecrf.engine.trees.tree_input import Entries, TreeLimits
+from spacy_treecrf.engine.trees.tree_input import TreeLimits
 
 
 class Tree(NamedTuple):
@@ -56,11 +56,11 @@ class GrowingTree(NamedTuple):
 
 
 @step
-def split_rule(entries: Entries, limits: TreeLimits, seed: np.uint64) -> SplitRule:
-    """Return what the splits of a tree on these entries must satisfy."""
+def split_rule(scales: npt.NDArray[np.float64], limits: TreeLimits, seed: np.uint64) -> SplitRule:
+    """Return what the splits of a tree on entries of these scales must satisfy. scales: (2,)"""
     return SplitRule(
-        1.0 / entries.scales[0],
-        1.0 / entries.scales[1],
+        1.0 / scales[0],
+        1.0 / scales[1],
         limits.penalty,
         limits.min_rows,
         limits.min_gain,

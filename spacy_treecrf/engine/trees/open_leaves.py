@@ -156,6 +156,24 @@ def sum_up_features(
         touched.sums,
         touched.listed,
     )
+    kept: FeatureLists = keep_features(leaves, lists, touched, n_touched, new, min_rows, units)
+    return kept
+
+
+@step
+def keep_features(
+    leaves: OpenLeaves,
+    lists: FeatureLists,
+    touched: TouchedFeatures,
+    n_touched: int,
+    new: Siblings,
+    min_rows: int,
+    units: Units,
+) -> FeatureLists:
+    """Make the touched features those of the smaller leaf, and take them from the bigger one's.
+
+    n_touched: how many are listed. Returns the lists, perhaps moved.
+    """
     mark(touched.listed[:n_touched], touched.words)
     if new.big >= 0:
         subtract(touched, features_of(leaves, lists, new.big), units)
@@ -197,6 +215,24 @@ def sum_up_bins(data: TreeInput, node_rows: NodeRows, leaves: OpenLeaves, new: S
 
 
 @step
+def add_contexts(
+    data: TreeInput,
+    entries: Entries,
+    node_rows: NodeRows,
+    node: int,
+    member: npt.NDArray[np.bool_],
+    sums: npt.NDArray[np.float64],
+) -> None:
+    """Add the pairs of a node's rows to sums (n_contexts, 4). member: (n_contexts,)"""
+    rows, lags, first = node_rows.rows, data.lags, data.context_first
+    pair_g, pair_h, scales = entries.pair_g, entries.pair_h, entries.scales
+    for i in range(node_rows.first[node], node_rows.last[node]):
+        row = rows[i]
+        begin, end = first[lags[row]], first[lags[row] + 1]
+        add_row_contexts(pair_g, pair_h, scales, row, begin, end, member, sums)
+
+
+@step
 def sum_up_contexts(
     data: TreeInput, entries: Entries, node_rows: NodeRows, leaves: OpenLeaves, new: Siblings
 ) -> None:
@@ -206,12 +242,7 @@ def sum_up_contexts(
     for c in range(len(own)):
         for j in range(4):
             own[c, j] = 0.0
-    rows, lags, first = node_rows.rows, data.lags, data.context_first
-    pair_g, pair_h, scales = entries.pair_g, entries.pair_h, entries.scales
-    for i in range(node_rows.first[new.small], node_rows.last[new.small]):
-        row = rows[i]
-        begin, end = first[lags[row]], first[lags[row] + 1]
-        add_row_contexts(pair_g, pair_h, scales, row, begin, end, member, own)
+    add_contexts(data, entries, node_rows, new.small, member, own)
     if new.big >= 0:
         # After an input split both sides have all contexts of their parent; after a context
         # split each context, with all its sums, is on one side.

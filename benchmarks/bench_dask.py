@@ -1,0 +1,121 @@
+"""Training on a Dask cluster of this machine: one worker, two workers, and no cluster at all."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from typing import Any
+
+import dask
+import numpy as np
+from distributed import Client, LocalCluster
+
+from spacy_treecrf import BoostedCRF
+from spacy_treecrf.dask import DaskBoostedCRF
+from spacy_treecrf.storage import container
+
+from timing import peak_megabytes, report, timed
+
+LENGTH = 24  # rows of a sequence
+KINDS = 32  # values of a column, whatever its vocabulary, fall into so many kinds
+NOISE = 0.2  # share of random labels
+
+Labelled = tuple[list[list[dict[str, str]]], list[list[str]]]
+
+
+def make_part(n_rows: int, n_columns: int, n_labels: int, vocabulary: int, seed: int) -> Labelled:
+    """Random texts, frequent ones first; labels follow two columns and the label before."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    names = [f"c{c}" for c in range(n_columns)]
+    for _ in range(n_rows // LENGTH):
+        ranks = (vocabulary ** rng.random((LENGTH, n_columns)) - 1).astype(int)
+        noise, drawn = rng.random(LENGTH) < NOISE, rng.integers(0, n_labels, LENGTH)
+        before, labels = 0, []
+        for t in range(LENGTH):
+            kind = int(ranks[t, 0] % KINDS + 3 * (ranks[t, 1] % 7) + before)
+            before = int(drawn[t]) if noise[t] else kind % n_labels
+            labels.append(f"L{before}")
+        X.append([dict(zip(names, map(str, row), strict=True)) for row in ranks.tolist()])
+        y.append(labels)
+    return X, y
+
+
+def digest(crf: BoostedCRF) -> str:
+    return hashlib.blake2b(container.dump(crf.model_.to_state()), digest_size=8).hexdigest()
+
+
+def worker_megabytes() -> float:
+    return peak_megabytes()
+
+
+def on_cluster(parts: list[tuple[int, ...]], n_workers: int, settings: dict[str, Any]) -> None:
+    seconds: list[float] = []
+    delayed = [dask.delayed(make_part, pure=False)(*part) for part in parts]
+    crf_settings = {**settings, "callback": lambda info: seconds.append(info.seconds)}
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        small = [dask.delayed(make_part)(2400, *parts[0][1:])]
+        DaskBoostedCRF(client, **{**settings, "rounds": 7}).fit(small)  # compiles kernels
+        crf = DaskBoostedCRF(client, **crf_settings)
+        _, total = timed(lambda: crf.fit(delayed))
+        workers = client.run(worker_megabytes)
+    trees = crf.traffic_[settings["linear_rounds"] :]
+    report(
+        side=f"{n_workers} workers of one thread",
+        seconds=total,
+        rounds_seconds=seconds[-1],
+        model=digest(crf.to_local()),
+        messages_per_round=sum(each.messages for each in trees) / len(trees),
+        driver_bytes_per_round=sum(each.driver_bytes for each in trees) / len(trees),
+        worker_bytes_per_round=sum(each.worker_bytes for each in trees) / len(trees),
+        driver_megabytes=peak_megabytes(),
+        worker_megabytes=sorted(workers.values()),
+    )
+
+
+def on_this_machine(parts: list[tuple[int, ...]], threads: int, settings: dict[str, Any]) -> None:
+    seconds: list[float] = []
+    made = [make_part(*part) for part in parts]
+    X, y = [x for part in made for x in part[0]], [labels for part in made for labels in part[1]]
+    del made
+    crf_settings = {**settings, "callback": lambda info: seconds.append(info.seconds)}
+    BoostedCRF(**{**settings, "rounds": 7}).fit(X[:100], y[:100])
+    crf = BoostedCRF(**crf_settings, threads=threads)
+    _, total = timed(lambda: crf.fit(X, y))
+    report(
+        side=f"no cluster, {threads} threads",
+        seconds=total,
+        rounds_seconds=seconds[-1],
+        model=digest(crf),
+        megabytes=peak_megabytes(),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--columns", type=int, default=21)
+    parser.add_argument("--labels", type=int, default=22)
+    parser.add_argument("--vocabulary", type=int, default=5000, help="of a column")
+    parser.add_argument("--parts", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--no-local", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="a part of the data")
+    options = parser.parse_args()
+    rows = options.rows // 40 if options.quick else options.rows
+    size = (options.columns, options.labels, options.vocabulary)
+    parts = [(rows // options.parts, *size, seed) for seed in range(options.parts)]
+    settings = {"rounds": options.rounds, "linear_rounds": 5, "family": "separate"}
+    report(rows=rows, columns=size[0], labels=size[1], parts=len(parts), rounds=options.rounds)
+    for n_workers in options.workers:  # before the local side, whose memory is this process's
+        on_cluster(parts, n_workers, settings)
+    if not options.no_local:
+        on_this_machine(parts, 2, settings)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""The workers of a cluster as the driver sees them: tasks on each of them, and who was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import dask
+from dask.sizeof import sizeof
+from distributed import Client, Future, get_worker
+from distributed.comm import CommClosedError
+from distributed.scheduler import KilledWorker, NoValidWorkerError
+
+from spacy_treecrf.dask.parts import Part
+from spacy_treecrf.dask.worker_state import StateLost, WorkerState
+
+DISTRIBUTION = "spacy-treecrf"
+POLL_SECONDS = 1.0
+WAIT_SECONDS = 60.0  # for the first worker
+SETTLE = "settle"
+_TIMED_OUT = (TimeoutError, asyncio.TimeoutError)
+# What tasks raise when a worker has gone; whether it has is looked up.
+_LOSSES = (
+    StateLost,
+    KilledWorker,
+    NoValidWorkerError,
+    CommClosedError,
+    asyncio.CancelledError,
+    CancelledError,
+    OSError,
+)
+
+# On a worker: what it has of each training. Several workers may share a process.
+_STATES: dict[tuple[str, str], WorkerState] = {}
+
+
+class WorkersLost(Exception):
+    """Workers have gone; what they had must be made anew."""
+
+
+@dataclass
+class Traffic:
+    """What has travelled: messages between driver and workers and from worker to worker."""
+
+    messages: int = 0
+    driver_bytes: int = 0
+    worker_bytes: int = 0
+
+    def add(self, other: Traffic) -> None:
+        self.messages += other.messages
+        self.driver_bytes += other.driver_bytes
+        self.worker_bytes += other.worker_bytes
+
+
+def call(training: str, epoch: int, method: str, *args: Any) -> Any:
+    """The task: what a method of this worker's state returns."""
+    worker = get_worker()
+    key = training, worker.address
+    state = _STATES.get(key)
+    if state is None:
+        if method != SETTLE:
+            raise StateLost(f"{worker.address} has nothing of this training")
+        state = _STATES.setdefault(key, WorkerState(worker.state.nthreads))
+    with state.lock:
+        if method == SETTLE:
+            state.epoch = max(state.epoch, epoch)
+            return [span.number for span in state.spans], sorted(state.held_out)
+        if epoch < state.epoch:
+            raise StateLost("a task of another time")
+        return getattr(state, method)(*args)
+
+
+def forget(training: str) -> None:
+    """Drop what workers of this process have of a training."""
+    for key in [key for key in _STATES if key[0] == training]:
+        _STATES.pop(key).close()
+
+
+class Crew:
+    """The workers that take part in a training, in a fixed order."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.training = uuid.uuid4().hex
+        self.epoch = 0
+        self.members: list[str] = []
+        self.traffic = Traffic()
+        self._numbers = itertools.count()
+        self._checked: set[str] = set()
+
+    def present(self) -> list[str]:
+        """The addresses of all workers of the cluster, in order."""
+        try:
+            return sorted(self.client.nthreads())
+        except (OSError, *_TIMED_OUT) as error:
+            raise ValueError(
+                "treecrf: the scheduler of the cluster does not answer any more; start it again, "
+                "and go on from the checkpoint if there is one"
+            ) from error
+
+    def check_versions(self, workers: Sequence[str]) -> None:
+        """Refuse workers that do not have this version of the package."""
+        own = _own_version()
+        if not workers:
+            return
+        found = self.client.run(version, DISTRIBUTION, workers=list(workers), on_error="return")
+        for worker, there in sorted(found.items()):
+            if isinstance(there, PackageNotFoundError):
+                raise ValueError(
+                    f"treecrf: worker {worker} does not have {DISTRIBUTION}; install version {own} "
+                    "there"
+                )
+            if there != own:
+                raise ValueError(
+                    f"treecrf: worker {worker} has {DISTRIBUTION} {there}, and the driver has "
+                    f"{own}; install the same version on all machines"
+                )
+
+    def settle(self) -> dict[str, tuple[list[int], list[int]]]:
+        """Begin anew with the workers that are there; returns which spans and parts they have.
+
+        Tasks of before do nothing from now on.
+        """
+        while True:
+            self.epoch += 1
+            self.members = self.present()
+            if not self.members:
+                self._wait_for_worker()
+                continue
+            self.check_versions([each for each in self.members if each not in self._checked])
+            self._checked.update(self.members)
+            with contextlib.suppress(WorkersLost):
+                return dict(zip(self.members, self.each(SETTLE), strict=True))
+
+    def _wait_for_worker(self) -> None:
+        try:
+            self.client.wait_for_workers(1, timeout=WAIT_SECONDS)
+        except _TIMED_OUT as error:
+            raise ValueError(
+                f"treecrf: the cluster has had no worker for {WAIT_SECONDS:.0f} s; start some"
+            ) from error
+
+    def submit(self, member: str, method: str, *args: Any) -> Future:
+        self.traffic.messages += 1
+        self.traffic.driver_bytes += sizeof(args)
+        key = f"treecrf-{method}-{self.training[:8]}-{next(self._numbers)}"
+        return self.client.submit(
+            call,
+            self.training,
+            self.epoch,
+            method,
+            *args,
+            key=key,
+            workers=[member],
+            allow_other_workers=False,
+            pure=False,
+        )
+
+    def submit_part(self, member: str, method: str, number: int, part: Part, *args: Any) -> Future:
+        """A task about a part, which is read where the task runs."""
+        self.traffic.messages += 1
+        is_path = isinstance(part.source, str)
+        bare = part if is_path else replace(part, source=None)
+        value = None if is_path else part.source
+        task = dask.delayed(call, pure=False)(
+            self.training, self.epoch, method, number, bare, value, *args
+        )
+        return self.client.compute(task, workers=[member], allow_other_workers=False)
+
+    def share(self, value: Any) -> Future:
+        """A large value that many tasks take: workers fetch it from each other."""
+        self.traffic.messages += 1
+        self.traffic.driver_bytes += sizeof(value)
+        try:
+            return self.client.scatter(value, workers=[self.members[0]], hash=False)
+        except (OSError, ValueError, *_TIMED_OUT) as error:
+            self.check()
+            raise WorkersLost from error
+
+    def each(self, method: str, *args: Any) -> list[Any]:
+        """What each worker returns for the same arguments."""
+        return self.collect([self.submit(member, method, *args) for member in self.members])
+
+    def exchange(
+        self, left: Sequence[Future] | None, method: str, args_of: Callable[[int], tuple[Any, ...]]
+    ) -> list[Any]:
+        """Let each worker, as an owner, take what all others have left for it.
+
+        left: tasks that leave it; None: that has been done.
+        """
+        owners = range(len(self.members))
+        tasks = []
+        for owner in owners:
+            parts = [
+                self.submit(self.members[w], "outgoing", owner, left[w] if left else None)
+                for w in owners
+                if w != owner
+            ]
+            after = left[owner] if left else None
+            tasks.append(self.submit(self.members[owner], method, *args_of(owner), parts, after))
+        return self.collect(tasks)
+
+    def collect(self, futures: Sequence[Future]) -> list[Any]:
+        """The results of tasks; raises `WorkersLost` if a worker goes meanwhile."""
+        try:
+            return [self._result(future) for future in futures]
+        except BaseException:
+            self.client.cancel(list(futures), force=True)
+            raise
+
+    def _result(self, future: Future) -> Any:
+        while True:
+            try:
+                result = future.result(timeout=POLL_SECONDS)
+                self.traffic.driver_bytes += sizeof(result)
+                return result
+            except _TIMED_OUT:
+                if future.status == "error":
+                    raise
+                self.check()
+            except _LOSSES as error:
+                self.check()
+                if isinstance(error, OSError):
+                    raise
+                raise WorkersLost from error
+
+    def check(self) -> None:
+        """Raise `WorkersLost` if a member has gone."""
+        present = set(self.present())
+        if not set(self.members) <= present:
+            raise WorkersLost
+
+    def close(self) -> None:
+        """Drop what the workers have of this training."""
+        with contextlib.suppress(OSError, *_TIMED_OUT):  # if they have gone
+            self.client.run(forget, self.training, on_error="ignore")
+
+
+def _own_version() -> str:
+    from spacy_treecrf import __version__
+
+    return __version__

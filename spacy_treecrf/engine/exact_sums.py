@@ -1,0 +1,45 @@
+"""Sums of floats that no order of adding changes: each is the exact sum, rounded once.
+
+Chunks are summed up one by one, in whatever way; sums over chunks are made here. So they are the
+same wherever the chunks were, in threads of one machine or on several machines.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def _total(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except (ValueError, OverflowError):  # of infinities that contradict each other
+        return math.nan
+
+
+def exact_total(values: Floats) -> Floats:
+    """The sum over the first axis. values: (n, ...)"""
+    if not len(values):
+        return np.zeros(values.shape[1:])
+    columns = values.reshape(len(values), -1).T.tolist()
+    return np.array([_total(column) for column in columns]).reshape(values.shape[1:])
+
+
+def exact_terms(values: Floats) -> Floats:
+    """A few numbers whose sum over the first axis is exactly that of the values, before rounding.
+
+    Terms of several parts, one behind the other, have the exact total of all parts' values.
+    values: (n, ...)
+    """
+    terms: list[Floats] = []
+    rest = values
+    while (found := exact_total(rest)).any():
+        terms.append(found)
+        if not np.isfinite(found).all():
+            break
+        rest = np.concatenate([rest, -found[None]])
+    return np.stack(terms) if terms else np.zeros((0, *values.shape[1:]))
