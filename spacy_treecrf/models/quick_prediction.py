@@ -120,6 +120,8 @@ class QuickPredictor:
 def quick_predictor(columns: Columns, scorer: Scorer, transitions: Chain) -> QuickPredictor | None:
     """A model prepared for short inputs, or None where its kind takes other steps."""
     trees = scorer.trees
+    if type(columns) is not Columns:  # attributes of CRFsuite are looked up in another way
+        return None
     if columns.missing in IN_TREES or columns.missing == IMPUTATION:
         return None
     if trees.large.n_trees or trees.incomplete is not None or transitions.pruned:

@@ -72,7 +72,7 @@ class AttributeColumns(Columns):
 
         `encode`, which is for training, has each feature of a row once.
         """
-        events = self._ids.read(X, name)
+        events = self.item_ids.read(X, name)
         for first, last in narrow_ranges(events, 0, BLOCK_BYTES // 4):
             part = events.part(first, last)
             widths = np.diff(part.ends)
@@ -82,7 +82,7 @@ class AttributeColumns(Columns):
             yield part.offsets, feature_ids, np.empty((part.n_rows, 0), np.uint8)
 
     @cached
-    def _ids(self) -> AttributeIds:  # type: ignore[override]
+    def item_ids(self) -> AttributeIds:  # type: ignore[override]
         n = self.n_attributes
         digits = {a: n + N_DIGITS * j for j, a in enumerate(self.number_attributes.tolist())}
         return AttributeIds({a: i for i, a in enumerate(self.feature_names[:n])}, digits)
