@@ -14,7 +14,7 @@ from spacy_treecrf.corpora.parserator import read_parserator
 from tests.refusals import assert_refused
 
 GOOD = """<AddressCollection>
-  <AddressString><AddressNumber>123</AddressNumber> <StreetName>M&amp;M</StreetName> </AddressString>
+  <AddressString><AddressNumber>123</AddressNumber> <Street>M&amp;M</Street> </AddressString>
   <AddressString><PlaceName>New</PlaceName> <PlaceName>York,</PlaceName></AddressString>
 </AddressCollection>
 """
@@ -26,7 +26,7 @@ def test_children_are_tokens_and_their_names_are_labels(tmp_path: Path) -> None:
     first, second = read_parserator(path)
     assert (first.words, first.labels) == (
         ["123", "M&M"],
-        {"part": ["AddressNumber", "StreetName"]},
+        {"part": ["AddressNumber", "Street"]},
     )
     assert second.words == ["New", "York,"]
     splits = load_corpus("parserator", inputs=[path, path])
