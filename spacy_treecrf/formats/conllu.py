@@ -28,19 +28,19 @@ Row = list[str]
 
 def read_conllu(path: Path) -> Iterator[Doc]:
     """The docs of a file: `# newdoc` begins one; without any, each sentence is a doc."""
-    documents = list(_documents(path))
-    grouped = any(begins for begins, _ in documents)
-    pending: list[Doc] = []
-    for begins, rows in documents:
+    sentences = list(_sentences(path))
+    grouped = any(begins for begins, _ in sentences)
+    pending: list[list[Row]] = []
+    for begins, rows in sentences:
         if pending and (begins or not grouped):
-            yield Doc.from_docs(pending)
+            yield _doc(path, pending)
             pending = []
-        pending.append(_sentence(path, rows))
+        pending.append(rows)
     if pending:
-        yield Doc.from_docs(pending)
+        yield _doc(path, pending)
 
 
-def _documents(path: Path) -> Iterator[tuple[bool, list[Row]]]:
+def _sentences(path: Path) -> Iterator[tuple[bool, list[Row]]]:
     """The rows of each sentence, and whether it begins a doc."""
     rows: list[Row] = []
     begins = False
@@ -72,18 +72,22 @@ def _row(path: Path, number: int, line: str, before: list[Row]) -> Row:
     return row
 
 
-def _sentence(path: Path, rows: list[Row]) -> Doc:
-    words = [row for row in rows if row[0].isdigit()]
-    text = "\n".join("\t".join(row) for row in rows)
+def _doc(path: Path, sentences: list[list[Row]]) -> Doc:
+    text = "\n\n".join("\n".join("\t".join(row) for row in rows) for rows in sentences)
     try:
-        found = conllu_to_docs(text, n_sents=1, no_print=True)  # type: ignore[no-untyped-call]
+        found = conllu_to_docs(text, len(sentences), no_print=True)  # type: ignore[no-untyped-call]
         doc: Doc = next(found)
     except Exception as error:  # spaCy raises many kinds
         reason = " ".join(str(error).split())
-        first = quoted(" ".join(row[1] for row in rows))
-        raise ValueError(f"treecrf: {path}: the sentence {first}: {reason}") from error
-    spans = conll_spans([_label(row[9]) for row in words])
-    entities = [Span(doc, start, end, label=name) for start, end, name in spans]
+        first = quoted(" ".join(row[1] for row in sentences[0]))
+        raise ValueError(f"treecrf: {path}: the document {first}: {reason}") from error
+    entities = []
+    begin = 0
+    for rows in sentences:
+        labels = [_label(row[9]) for row in rows if row[0].isdigit()]
+        for start, end, name in conll_spans(labels):
+            entities.append(Span(doc, begin + start, begin + end, label=name))
+        begin += len(labels)
     doc.set_ents(entities, default="outside")
     return doc
 

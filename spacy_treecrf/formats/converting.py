@@ -162,14 +162,15 @@ def _content(
     options: Options,
     tally: Tally,
 ) -> Iterator[bytes]:
+    if isinstance(writer, TextFormat):
+        assert writer.write is not None
+        texts = _texts(reader, source, options, tally)
+        return writer.write(texts, **_counting(writer, options))
     assert writer.write is not None
-    if isinstance(writer, TokenFormat) and isinstance(reader, TokenFormat):
+    if isinstance(reader, TokenFormat):
         return writer.write(_counted_docs(reader.read(source), tally))
     texts = _texts(reader, source, options, tally)
-    if isinstance(writer, TextFormat):
-        return writer.write(texts, **_counting(writer, options))
-    docs = to_docs(texts, _blank(options.language), options.alignment, tally)
-    return writer.write(docs)
+    return writer.write(to_docs(texts, _blank(options.language), options.alignment, tally))
 
 
 def _texts(
