@@ -184,7 +184,9 @@ class SequenceEstimator(ABC):
         settings = self._settings()
         quick = model.quick
         if quick is not None and (marginals := quick.marginals(X)) is not None:
-            return Predictions([[dict(zip(labels, row)) for row in own] for own in marginals])
+            return Predictions(
+                [[dict(zip(labels, row, strict=True)) for row in own] for own in marginals]
+            )
         found = Predictions()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -136,4 +136,4 @@ def _no_labels(n: int) -> Labels:
 def _cut(rows: list[Any], offsets: list[int]) -> list[list[Any]]:
     if len(offsets) == 2:
         return [rows]
-    return [rows[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+    return [rows[a:b] for a, b in pairwise(offsets)]

@@ -33,7 +33,7 @@ def resolve(items: CodedItems, texts: TextIds, ids: npt.NDArray[np.int32]) -> in
 
 
 @step
-def _id_of(code: int, shapes: npt.NDArray[np.int32], at: int, texts: TextIds) -> int:
+def _id_of(code: int, shapes: npt.NDArray[np.int32], at: int, texts: TextIds) -> np.int64:
     """Return the id of a value under the key whose row in `shapes` is given, or ASK."""
     slot = shapes[at, 0]
     if code >= FIRST_TEXT and slot != NO_SLOT:

@@ -126,6 +126,12 @@ def _dense_masks(
     return dense_of, dense
 
 
+def _lowest_bits(masks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return the index of the lowest set bit of each mask, none of which is 0."""
+    return np.array([(mask & -mask).bit_length() - 1 for mask in masks.tolist()], np.int64)
+
+
+# Long: it fills one table after another, each of which the next ones need.
 def build_postings(
     forest: Forest,
     n_labels: int,
@@ -157,9 +163,9 @@ def build_postings(
     # Whole numbers, because integer sums need not wait for each other as float sums do.
     leaf_units = np.rint(leaf_value * np.float64(GRID)).astype(np.int32)
     held_mask = context_mask[held_tree, held_context]
-    held_leaf = np.array([int(m & -m).bit_length() - 1 for m in held_mask.tolist()], np.int64)
     usual = leaf_units[leaf_first[n_plain:-1]]
-    held_units = leaf_units[leaf_first[n_plain + held_tree] + held_leaf] - usual[held_tree]
+    leaves = leaf_first[n_plain + held_tree] + _lowest_bits(held_mask)
+    held_units = leaf_units[leaves] - usual[held_tree]
     class_of = forest.tree_class[n_plain:]
     usual_units = np.zeros(n_labels, np.int64)
     np.add.at(usual_units, class_of, usual)

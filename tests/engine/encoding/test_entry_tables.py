@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf.engine.encoding import entry_tables
+from spacy_treecrf.engine.encoding import entry_tables, item_codes
 from spacy_treecrf.engine.encoding.columns import fit_columns
 from spacy_treecrf.engine.encoding.missing_methods import METHODS
 from tests.engine.encoding.naive_encoding import naive_encode
@@ -148,3 +148,19 @@ def test_shared_slots_hold_each_id_once_and_sorted(ids):
     kept = found[0][found[0] >= 0]
     assert (np.diff(kept) > 0).all()
     assert len(kept) == len(set(ids))
+
+
+def test_dicts_of_more_shapes_than_are_kept_are_read_as_well(monkeypatch):
+    X = [[{f"flag{i}": True, "w": "ab"[i % 2], "n": i + 0.5} for i in range(30)]] * 2
+    columns = fit_columns(X)[0]
+    monkeypatch.setattr(item_codes, "MAX_SHAPES", 4)
+    for _ in range(2):
+        assert_as_naive(columns, X)
+        assert_as_naive(columns, [[item] for item in X[0]])
+    assert len(columns.item_ids.item_codes.kept) <= 4
+
+
+def test_an_earlier_error_comes_before_a_later_one():
+    columns = fit_columns([[{"w": "a"}]])[0]
+    with pytest.raises(TypeError, match=r"X\[1\]\[0\]"):
+        columns.encode([[{"w": "a"}], [{"w": object()}], 3])

@@ -1,0 +1,100 @@
+"""Short inputs by one kernel: the same labels and marginals as the ordinary way, to the bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_treecrf import BoostedCRF
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.models.quick_prediction import MAX_ROWS
+from tests.engine.encoding.naive_encoding import naive_encode
+from tests.estimators.test_single_calls import ITEMS, X, Y
+from tests.tiny import SMALL
+
+QUICK: dict[str, dict[str, Any]] = {
+    "order 0": {"order": 0},
+    "separate": {"family": "separate"},
+    "joint": {"family": "joint"},
+    "joint order 2": {"family": "joint", "order": 2},
+    "no linear rounds": {"linear_rounds": 0},
+    "linear alone": {"rounds": 2, "linear_rounds": 2},
+    "indicator": {"missing": "indicator"},
+    "constraints": {"constraints": "observed"},
+}
+ORDINARY: dict[str, dict[str, Any]] = {
+    "surrogate": {"missing": "surrogate"},
+    "imputation": {"missing": "imputation"},
+    "beam": {"beam": 2, "family": "separate"},
+}
+
+
+@pytest.fixture(scope="module", params=list(QUICK))
+def model(request: pytest.FixtureRequest) -> Any:
+    return BoostedCRF(**{**SMALL, **QUICK[request.param]}).fit(X, Y).model_
+
+
+@settings(max_examples=30, deadline=None)
+@given(sequences=st.lists(st.lists(ITEMS, max_size=20), min_size=1, max_size=4))
+def test_labels_and_marginals_are_those_of_the_ordinary_way(model: Any, sequences: Any) -> None:
+    n_rows = sum(map(len, sequences))
+    best, marginals = model.quick.labels(sequences, "viterbi"), model.quick.marginals(sequences)
+    if n_rows == 0:
+        assert best is None and marginals is None
+        return
+    data = Sequences.unlabelled(*naive_encode(model.columns, sequences))
+    ordinary = Predictor(model, Workers(1), "viterbi")
+    assert [len(own) for own in best] == [len(items) for items in sequences]
+    assert [label for own in best for label in own] == ordinary.labels(data).tolist()
+    found = [row for own in marginals for row in own]
+    np.testing.assert_array_equal(found, ordinary.marginals(data))
+    by_position = model.quick.labels(sequences, "marginal")
+    expected = Predictor(model, Workers(1), "marginal").labels(data).tolist()
+    assert [label for own in by_position for label in own] == expected
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_other_kinds_of_models_are_left_to_the_ordinary_way(name: str) -> None:
+    assert BoostedCRF(**{**SMALL, **ORDINARY[name]}).fit(X, Y).model_.quick is None
+
+
+def test_what_is_large_or_unusual_is_left_to_the_ordinary_way(model: Any) -> None:
+    quick = model.quick
+    for sequences in (
+        [X[0] * MAX_ROWS],
+        [[]],
+        [],
+        [tuple(X[0])],
+        (X[0],),
+        [[["bare"]]],
+        [[{"word": ["a", "b"]}]],
+        [[{"word": float("inf")}]],
+        [[{1: "a"}]],
+        [[3]],
+        [7],
+        None,
+    ):
+        assert quick.labels(sequences, "viterbi") is None
+        assert quick.marginals(sequences) is None
+
+
+def test_what_was_prepared_is_neither_copied_nor_pickled(model: Any) -> None:
+    expected = model.quick.labels(X[:1], "viterbi")
+    for same in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert "quick" not in vars(same)
+        assert same.quick.labels(X[:1], "viterbi") == expected
+
+
+def test_threads_may_share_what_was_prepared(model: Any) -> None:
+    expected = [model.quick.marginals([x]) for x in X]
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(lambda x: model.quick.marginals([x]), X)] == expected
