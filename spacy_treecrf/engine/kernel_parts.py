@@ -31,7 +31,7 @@ _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
 
 
 class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel, which is optimised as a whole and once, when all its parts are there."""
+    """The code of a kernel, optimised as a whole and once, when all its parts are there."""
 
     def _optimize_functions(self, module: Any) -> None:
         """Not one by one; what numba does here beside it is to set the layout of data."""
