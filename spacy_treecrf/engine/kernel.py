@@ -57,9 +57,9 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read from the cache; what the kernel calls is part of it."""
         context = self.targetctx
-        with global_compiler_lock, no_garbage_collection():
-            with library_class(context.codegen(), PartLibrary), little_to_do(context):
-                return super().compile(sig)
+        parts = library_class(context.codegen(), PartLibrary)
+        with global_compiler_lock, no_garbage_collection(), parts, little_to_do(context):
+            return super().compile(sig)
 
     @cached
     def part(self) -> Kernel:

@@ -26,11 +26,12 @@ from numba.core.types.misc import SliceType
 
 from spacy_treecrf.engine.compile_notice import announced
 
+MANY_OBJECTS = 2**18
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
 
 
 class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a kernel, which is optimised as a whole and once, when all its parts are there."""
+    """The code of a kernel, optimised as a whole and once, when all its parts are there."""
 
     def _optimize_functions(self, module: Any) -> None:
         """Not one by one; what numba does here beside it is to set the layout of data."""
@@ -206,8 +207,8 @@ def no_garbage_collection() -> Iterator[None]:
     """Pause Python's search for cycles, a sixth of the time: the compiler drops what it makes.
 
     Afterwards all that is there counts as old, which takes no time, while a search through what
-    the compiler made takes longer than a small kernel. What somebody froze stays frozen: there is
-    such a search then.
+    the compiler made takes longer than a small kernel. There is such a search after a large one,
+    for the sake of memory, and where somebody froze objects, which stay frozen.
     """
     if not gc.isenabled():
         yield
@@ -216,7 +217,7 @@ def no_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():
+        if gc.get_count()[0] < MANY_OBJECTS and not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()
         gc.enable()

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from spacy_treecrf.features.extractor import FeatureExtractor
 from spacy_treecrf.labels.biluo import Label, biluo_spans, without_cut_spans
 from spacy_treecrf.models.model import SequenceModel, Trainer
 from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.pipeline.doc_table import DocTable
 from spacy_treecrf.pipeline.gathering import Content, Gathering, Identity, Item, n_tokens
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
@@ -71,8 +71,8 @@ class Learner:
         # Whether columns were fitted before other pipes wrote on the docs.
         self._provisional = False
         self._serials = count()
-        self._serial_of: WeakKeyDictionary[Doc, int] = WeakKeyDictionary()
-        self._encoded: WeakKeyDictionary[Doc, EncodedExample] = WeakKeyDictionary()
+        self._serial_of = DocTable[int]()
+        self._encoded = DocTable[EncodedExample]()
         self._encoded_columns: Columns | None = None
         self._unseen: set[str] = set()  # labels that were warned of
         self._counted = (0.0, 0)  # loss and annotated tokens of the pending examples
@@ -170,7 +170,7 @@ class Learner:
         if gathering.complete and (due := gathering.rounds_due(self._rounds)):
             self._learn_gathered(gathering, due)
         elif gathering.owes:
-            self.shim.owed = self._catch_up
+            self.shim.owe(self._catch_up)
 
     def _catch_up(self) -> None:
         """Train on gathered examples that the model does not know yet."""
@@ -197,7 +197,8 @@ class Learner:
             except BaseException:
                 if restart:  # rather many rounds on a part than few on all
                     self.shim.learned = before
-                gathering.owes, self.shim.owed = True, self._catch_up
+                gathering.owes = True
+                self.shim.owe(self._catch_up)
                 raise
             finally:
                 gathering.model = self.shim.known

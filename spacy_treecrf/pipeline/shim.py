@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import lru_cache
 from importlib import import_module
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from thinc.api import Shim
 
@@ -57,6 +60,11 @@ class ModelShim(Shim):
     @learned.setter
     def learned(self, model: SequenceModel | None) -> None:
         self.known = model
+
+    def owe(self, train: Callable[[], None]) -> None:
+        """Let training wait until someone asks for the model, or until the process forks."""
+        self.owed = train
+        _note_owing(self)
 
     def _settle(self) -> None:
         """Do the training that is owed; one thread does, others have the model of before."""
@@ -165,6 +173,37 @@ def _no_backprop(gradient: Any) -> Any:
         "treecrf: the model has no gradient to pass on; train the pipe with nlp.update, and let no "
         "other component listen to it"
     )
+
+
+# Shims that may owe training. A child that is forked would do it for itself alone, and each anew,
+# as with nlp.pipe(n_process=2); so it is done before.
+_owing: dict[int, ref[ModelShim]] = {}
+
+
+def _note_owing(shim: ModelShim) -> None:
+    _settle_before_forks()
+    for key, known in list(_owing.items()):
+        if known() is None:
+            del _owing[key]
+    _owing[id(shim)] = ref(shim)
+
+
+@lru_cache
+def _settle_before_forks() -> None:
+    """See to it from now on.
+
+    Not on import: of what is to be done before a fork, the last registered comes first, and
+    training must come before locks are taken, as those of the compiler.
+    """
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(before=_settle_all)
+
+
+def _settle_all() -> None:
+    for known in list(_owing.values()):
+        shim = known()
+        if shim is not None and shim.owed is not None:
+            _ = shim.learned
 
 
 # What the first prediction would import. A thread that does so while another one forks would leave

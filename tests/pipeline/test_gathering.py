@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import weakref
 from threading import Thread
 from typing import Any
 
@@ -64,6 +66,32 @@ def test_a_part_is_learned_when_someone_asks_for_the_model() -> None:
     three, examples = begun()
     three.update(examples[:3])
     assert model_bytes(nlp) == model_bytes(three)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_a_part_is_learned_once_and_before_processes_are_forked() -> None:
+    nlp, examples = begun(model={"threads": 2})
+    for eg in examples[:3]:
+        nlp.update([eg])
+    shim = pipe_of(nlp).shim
+    assert shim.owed is not None
+    child = os.fork()
+    if not child:
+        os._exit(0 if shim.owed is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert shim.owed is None
+    three, examples = begun(model={"threads": 2})
+    three.update(examples[:3])
+    assert model_bytes(nlp) == model_bytes(three)
+
+
+def test_no_code_runs_when_an_example_goes() -> None:
+    """An interrupt that comes meanwhile would be lost."""
+    nlp, examples = begun()
+    in_parts(nlp, examples, 2)
+    found = [known for eg in examples for known in weakref.getweakrefs(eg.reference)]
+    assert found
+    assert all(known.__callback__ is None for known in found)
 
 
 def test_a_part_is_learned_before_the_pipe_is_stored_or_copied(tmp_path: Any) -> None:

@@ -110,7 +110,9 @@ def repeat_keys(
             out[CASE, t] = bits
             out[REPEATED, t] = repeats if repeats < most_repeats else most_repeats
             out[BEFORE, t] = orth[where - 1] if is_known and where > bounds[where, 0] else NOTHING
-            out[AFTER, t] = orth[where + 1] if is_known and where + 1 < bounds[where, 1] else NOTHING
+            out[AFTER, t] = (
+                orth[where + 1] if is_known and where + 1 < bounds[where, 1] else NOTHING
+            )
         for t in range(start, end):
             word = table[words[t], 0]
             for c in range(N_CASES):
