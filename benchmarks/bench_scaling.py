@@ -169,29 +169,29 @@ def bench_long_sequence() -> None:
     )
 
 
-def bench_large() -> None:
-    """A million rows and 100 labels: seconds of the rounds, and the memory that they take.
+def bench_large(size: Size) -> None:
+    """Many rows and labels: seconds of the rounds, and the memory that they take.
 
     Few rounds, as one of them takes minutes; peak_per_pair is the memory of training beyond the
     data, in bytes for each row and label: 4 of them are the scores.
     """
-    columns, data = synthetic(LARGE)
+    columns, data = synthetic(size)
     before = peak_megabytes()
     ends = [0.0]
-    settings = Settings(family="separate", linear_rounds=1, threads=LARGE.threads)
-    crf = new_crf(settings, [f"{k}" for k in range(LARGE.labels)], columns, data)
-    with Workers(LARGE.threads) as workers:
+    settings = Settings(family="separate", linear_rounds=1, threads=size.threads)
+    crf = new_crf(settings, [f"{k}" for k in range(size.labels)], columns, data)
+    with Workers(size.threads) as workers:
         crf.boosted(data, 3, workers, callback=lambda info: ends.append(info.seconds))
     peak = peak_megabytes()
     report(
         "scaling",
         axis="large",
-        rows=LARGE.rows,
-        labels=LARGE.labels,
+        rows=size.rows,
+        labels=size.labels,
         round_seconds=np.diff(ends).tolist(),
         peak_megabytes=peak,
         peak_megabytes_of_data=before,
-        peak_per_pair=(peak - before) * 1e6 / (LARGE.rows * LARGE.labels),
+        peak_per_pair=(peak - before) * 1e6 / (size.rows * size.labels),
     )
 
 
@@ -200,10 +200,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="double each axis only once")
     parser.add_argument("--axis", choices=[*AXES, "one sequence"], help="only this one")
     parser.add_argument("--large", action="store_true", help="only a million rows, 100 labels")
+    parser.add_argument("--rows", type=int, default=LARGE.rows, help="of --large")
+    parser.add_argument("--labels", type=int, default=LARGE.labels, help="of --large")
     options = parser.parse_args()
     seconds_per_round(Size(rows=1000, vocabulary=50))  # compiles
     if options.large:
-        bench_large()
+        bench_large(replace(LARGE, rows=options.rows, labels=options.labels))
         return
     for axis in AXES:
         if options.axis in (None, axis):

@@ -97,16 +97,20 @@ def shared_state(weights: LinearWeights) -> dict[str, Any]:
     """
     if weights.is_zero():
         return sparse_state(weights)
-    _, first, row_of = np.unique(
-        weights.categorical, axis=0, return_index=True, return_inverse=True
-    )
+    by_row = np.lexsort(weights.categorical.T)  # features with the same row in their own order
+    ordered = weights.categorical[by_row]
+    begins = np.ones(len(by_row), np.bool_)
+    begins[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
+    first = by_row[begins]  # the first feature of each row
     order = np.argsort(first)  # rows in the order of features, which have names alike
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
+    row_of = np.empty(len(by_row), np.int32)
+    row_of[by_row] = place[np.cumsum(begins) - 1]
     by_label = weights.categorical[first[order]].T.ravel()
     where = np.flatnonzero(by_label)
     return {
-        "row_of": place[row_of.ravel()].astype(np.int32),
+        "row_of": row_of,
         "where": where.astype(np.int64),
         "value": by_label[where],
         "numeric": weights.numeric,

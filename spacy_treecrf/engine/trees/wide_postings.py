@@ -159,7 +159,8 @@ def _first_leaf(mask: npt.NDArray[np.uint64], more: npt.NDArray[np.uint64]) -> n
     word = 0
     while mask[word] & more[word] == 0:
         word += 1
-    return np.uint64(64 * word) + lowest_bit(mask[word] & more[word])
+    leaf: np.uint64 = np.uint64(64 * word) + lowest_bit(mask[word] & more[word])
+    return leaf
 
 
 @kernel
