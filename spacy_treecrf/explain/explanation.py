@@ -6,9 +6,15 @@ All numbers are exact: scores are sums of what is listed, and probabilities come
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Group
 
 Label = str | int  # integers where an estimator was fitted on integers
+
+TABLES = "spacy_treecrf.explain.tables"  # imports this module, and rich: loaded to show something
 
 LINEAR = "linear"  # a weight of a feature
 TREES = "trees"  # a feature's share in the values of all trees: a Shapley value
@@ -106,9 +112,14 @@ class TokenExplanation(Explanation):
     right: Transition  # to the label after
     interactions: tuple[Interaction, ...]  # the largest first; none unless asked for
     probabilities: dict[Label, float]  # of all labels, the most probable first
-    context: Context
+    context: Context | None  # None where a beam search found the labels
     effects: tuple[Effect, ...]  # the largest first
     missing: tuple[str, ...]  # sentences on what could not be explained, and why
+
+    def __rich__(self) -> Group:
+        """The explanation as tables in a terminal, where `rich.print` shows it."""
+        shown: Group = import_module(TABLES).token_tables(self)
+        return shown
 
     @property
     def probability(self) -> float:
@@ -145,6 +156,11 @@ class SequenceExplanation(Explanation):
     spans: tuple[ExplainedSpan, ...]  # that the labels stand for; none where labels are no spans
     alternatives: tuple[Alternative, ...]  # the most probable labellings, the best first
     tokens: tuple[TokenExplanation, ...]  # of the chosen positions, in their order
+
+    def __rich__(self) -> Group:
+        """The explanation as tables in a terminal, where `rich.print` shows it."""
+        shown: Group = import_module(TABLES).sequence_tables(self)
+        return shown
 
     def at(self, position: int) -> TokenExplanation:
         """The explanation of a position, which must be one of those explained."""
