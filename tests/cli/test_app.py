@@ -18,6 +18,7 @@ COMMANDS = [
     "evaluate",
     "compare",
     "inspect",
+    "report",
     "plot",
     "average",
     "prune",

@@ -225,11 +225,13 @@ var treecrf = (() => {
         continue;
       }
       const inside = [];
-      for (; i < span.end; i++) inside.push(token(i), i + 1 < span.end ? space(i) : "");
+      for (; i < span.end - 1; i++) inside.push(token(i), space(i));
       const button = make("button", { class: "type", type: "button", tabindex: "-1" }, `${span.label} ${Math.round(100 * span.probability)}`);
       button.setAttribute("aria-label", `${words(sequence, span.start, span.end)}: ${span.label}, ${percent(span.probability)}`);
       button.addEventListener("click", () => options.choose(explained.get(span.start) || null, span, button));
-      parts.push(make("mark", { class: `entity ${typed(span.label)} ${strength(span.probability)}` }, ...inside, button), space(i - 1));
+      inside.push(make("span", { class: "last" }, token(i), button));
+      parts.push(make("mark", { class: `entity ${typed(span.label)} ${strength(span.probability)}` }, ...inside), space(i));
+      i += 1;
     }
     element.replaceChildren(...parts);
     walk(element);
