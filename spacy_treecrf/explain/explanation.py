@@ -106,7 +106,7 @@ class TokenExplanation(Explanation):
     right: Transition  # to the label after
     interactions: tuple[Interaction, ...]  # the largest first; none unless asked for
     probabilities: dict[Label, float]  # of all labels, the most probable first
-    context: Context
+    context: Context | None  # None where a beam search found the labels
     effects: tuple[Effect, ...]  # the largest first
     missing: tuple[str, ...]  # sentences on what could not be explained, and why
 
