@@ -18,6 +18,7 @@ COMMANDS = [
     "evaluate",
     "compare",
     "inspect",
+    "explain",
     "report",
     "plot",
     "average",
