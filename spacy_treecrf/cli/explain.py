@@ -22,7 +22,7 @@ from spacy_treecrf.cli.evaluate import Encoding, Threads
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.tagger import Chunk, Tagger
-    from spacy_treecrf.explain.explanation import SequenceExplanation, TokenExplanation
+    from spacy_treecrf.explain.explanation import SequenceExplanation
 
 EXAMPLES = """\b
 Examples:
@@ -32,8 +32,6 @@ Examples:
   spacy-treecrf explain training/ner/model-best dev.spacy -o page.html --limit 100
   spacy-treecrf explain model.treecrf test.conll -o page.html
 """
-MOST_LABELS, MOST_FEATURES, MOST_EFFECTS = 5, 10, 5  # in a terminal
-LEAST = 0.001  # probability of a label that is worth a word
 
 
 # Many parameters: typer makes an option of each.
@@ -117,39 +115,11 @@ def _chunks(tagger: Tagger, source: str, encoding: str) -> Iterator[Chunk]:
 
 
 def _print(shown: Sequence[SequenceExplanation]) -> None:
-    """Tables in the terminal: labels, what speaks for and against them, and what would change."""
+    """Tables in the terminal."""
+    from rich.console import Console
+
+    console = Console()
     for sequence in shown:
-        typer.echo(" ".join(sequence.texts))
-        for span in sequence.spans:
-            words = " ".join(sequence.texts[span.start : span.end])
-            typer.echo(f"  {words}  {span.label}  {span.probability:.3f}")
-        for token in sequence.tokens:
-            _print_token(token)
-        typer.echo("")
-
-
-def _print_token(token: TokenExplanation) -> None:
-    from spacy_treecrf.cli.tables import table
-
-    others = list(token.probabilities.items())[1:MOST_LABELS]
-    less = ", ".join(f"{label} {p:.3f}" for label, p in others if p >= LEAST)
-    typer.echo(f"\n{token.text}: {token.label} {token.probability:.3f}" + (less and f" ({less})"))
-    for sentence in token.missing:
-        typer.echo(sentence)
-    rest = token.contributions[MOST_FEATURES:]
-    rows: list[tuple[str, str, str]] = [
-        (one.feature, one.source, f"{one.value:+.2f}")
-        for one in token.contributions[:MOST_FEATURES]
-    ]
-    if rest:
-        rows.append((f"{len(rest)} other features", "", f"{sum(c.value for c in rest):+.2f}"))
-    rows += [
-        (f"after {token.left.neighbour}", "transition", f"{token.left.value:+.2f}"),
-        (f"before {token.right.neighbour}", "transition", f"{token.right.value:+.2f}"),
-        ("where trees begin", "", f"{token.base:+.2f}"),
-    ]
-    typer.echo(table([f"score of {token.label}", "", f"{token.score:+.2f}"], rows))
-    if token.effects:
-        changes = [(one.feature, f"{one.after:.3f}", str(one.best)) for one in token.effects]
-        header = ["without", f"P({token.label})", "best then"]
-        typer.echo(table(header, changes[:MOST_EFFECTS]))
+        console.print(" ".join(sequence.texts), markup=False, highlight=False)
+        console.print(sequence)
+        console.print()
