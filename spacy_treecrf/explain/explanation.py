@@ -6,12 +6,15 @@ All numbers are exact: scores are sums of what is listed, and probabilities come
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # rich is loaded when something is shown
+if TYPE_CHECKING:
     from rich.console import Group
 
 Label = str | int  # integers where an estimator was fitted on integers
+
+TABLES = "spacy_treecrf.explain.tables"  # imports this module, and rich: loaded to show something
 
 LINEAR = "linear"  # a weight of a feature
 TREES = "trees"  # a feature's share in the values of all trees: a Shapley value
@@ -115,9 +118,8 @@ class TokenExplanation(Explanation):
 
     def __rich__(self) -> Group:
         """The explanation as tables in a terminal, where `rich.print` shows it."""
-        from spacy_treecrf.explain.tables import token_tables
-
-        return token_tables(self)
+        shown: Group = import_module(TABLES).token_tables(self)
+        return shown
 
     @property
     def probability(self) -> float:
@@ -163,9 +165,8 @@ class SequenceExplanation(Explanation):
 
     def __rich__(self) -> Group:
         """The explanation as tables in a terminal, where `rich.print` shows it."""
-        from spacy_treecrf.explain.tables import sequence_tables
-
-        return sequence_tables(self)
+        shown: Group = import_module(TABLES).sequence_tables(self)
+        return shown
 
     def at(self, position: int) -> TokenExplanation:
         """The explanation of a position, which must be one of those explained."""
