@@ -48,7 +48,7 @@ ROOMS = {
     "evaluation": ENGINE | {"models", "columnar"},
     "pipeline": ENGINE | {"models", "features", "evaluation", "explain", "pipeline/tasks"},
     "pipeline/tasks": BASE,
-    "taggers": ENGINE | {"models", "columnar", "evaluation", "features", "pipeline"},
+    "taggers": ENGINE | {"models", "columnar", "evaluation", "explain", "features", "pipeline"},
     "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
     "serve": BASE | {"columnar", "explain", "pages", "pipeline", "taggers"},
     "corpora": BASE,

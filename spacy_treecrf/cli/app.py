@@ -12,6 +12,7 @@ from spacy_treecrf.cli import (
     convert,
     corpus,
     evaluate,
+    explain,
     init,
     inspect_model,
     plot,
@@ -48,6 +49,7 @@ app.command("tag", epilog=tag.EXAMPLES)(tag.tag)
 app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +65,7 @@ def report(
     The page is one file that asks nothing of other hosts. It needs no extra.
     """
     from spacy_treecrf.evaluation.bootstrap import check_resampling
+    from spacy_treecrf.report.reasons import reason_of
     from spacy_treecrf.report.report import Resampling, report_of, rival_of
     from spacy_treecrf.report.report_page import report_page
     from spacy_treecrf.taggers.loading import load_tagger
@@ -84,6 +86,7 @@ def report(
         tagger.model,
         own,
         curves=curves,
+        explain=partial(reason_of, tagger),
         most_errors=errors,
         resampling=resampling,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +11,7 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.labels.biluo import Label
 from spacy_treecrf.models.model import SequenceModel
-from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -44,6 +44,14 @@ class Tagger(Protocol):
         text: Whether the source is raw text with a document in each line.
         gold: Whether data without annotation are refused.
         """
+        ...
+
+    def read_texts(self, texts: Sequence[str]) -> Iterator[Chunk]:
+        """Texts in chunks; taggers that cannot cut texts into tokens refuse them."""
+        ...
+
+    def predictor(self, workers: Workers) -> Predictor:
+        """The model as the tagger applies it."""
         ...
 
     def apply(self, chunk: Chunk, workers: Workers) -> ScoredSequences:

@@ -126,6 +126,12 @@ class TokenExplanation(Explanation):
         """P(label) at the position, given the whole sequence."""
         return self.probabilities[self.label]
 
+    def _repr_html_(self) -> str:
+        """The panel of the token, for notebooks."""
+        from spacy_treecrf.pages.text_page import in_notebook, token_alone
+
+        return in_notebook([token_alone(self.to_dict())])
+
 
 @dataclass(frozen=True)
 class Alternative(Explanation):
@@ -169,6 +175,12 @@ class SequenceExplanation(Explanation):
                 return token
         explained = [token.position for token in self.tokens]
         raise ValueError(f"treecrf: position {position} is not explained; these are: {explained}")
+
+    def _repr_html_(self) -> str:
+        """The text with its labels, whose tokens open their panels, for notebooks."""
+        from spacy_treecrf.pages.text_page import in_notebook
+
+        return in_notebook([self.to_dict()])
 
 
 def _plain(value: Any) -> Any:

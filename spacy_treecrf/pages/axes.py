@@ -9,7 +9,7 @@ from spacy_treecrf.pages.markup import Markup, tag
 
 # The picture's size and margins, in its own units, which are about pixels.
 WIDTH, HEIGHT = 480, 300
-LEFT, RIGHT, TOP, BOTTOM = 54, 14, 12, 44
+LEFT, RIGHT, TOP, BOTTOM = 54, 22, 12, 44
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,21 @@ def in_notebook(sequences: Iterable[dict[str, Any]], title: str = "Explanation")
     return in_frame(text_page(sequences, title=title), title, height=620)
 
 
+def token_alone(token: dict[str, Any]) -> dict[str, Any]:
+    """A sequence of one explained token. token: What `TokenExplanation.to_dict` gives."""
+    label = token["label"]
+    chance = {one["label"]: one["probability"] for one in token["probabilities"]}[label]
+    return {
+        "texts": [token["text"] or f"position {token['position'] + 1}"],
+        "whitespace": [],
+        "labels": [label],
+        "probabilities": [chance],
+        "spans": [],
+        "alternatives": [],
+        "tokens": [{**token, "position": 0}],
+    }
+
+
 def shortened(sequence: dict[str, Any]) -> dict[str, Any]:
     """A sequence with only as much of each explanation as the panel shows."""
     texts = sequence["texts"] or [str(i + 1) for i in range(len(sequence["labels"]))]

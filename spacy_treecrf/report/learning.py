@@ -50,8 +50,12 @@ def curves_of_spacy_log(path: Path, pipe: str) -> list[LearningCurve]:
 
 
 def curves_of_pipe(history: Sequence[Sequence[float]]) -> list[LearningCurve]:
-    """The likelihood over rounds that a pipe has kept: pairs of rounds and the loss after them."""
+    """The likelihood over rounds that a pipe has kept: pairs of rounds and the loss after them.
+
+    What was before the first round is left out where there is more: it would dwarf the rest.
+    """
     points = [(float(rounds), -float(loss)) for rounds, loss in history]
+    points = [point for point in points if point[0]] or points
     if not points:
         return []
     return [LearningCurve("round", "log-likelihood per token", {"training": points})]

@@ -95,7 +95,7 @@ def comparison(report: Report, rival: Rival) -> Markup:
 def groups(report: Report) -> Markup:
     """Scores by type, by known and unknown words, and by length."""
     own = report.groups
-    what = "span F1" if report.has_spans else "token accuracy"
+    what = "Span F1" if report.has_spans else "Token accuracy"
     parts: list[Child] = [
         tag("h3", "By type" if report.has_spans else "By label"),
         tag(
@@ -110,7 +110,7 @@ def groups(report: Report) -> Markup:
     if own.by_words is not None:
         smaller.append(_group_figure(own.by_words, f"{what} by words", report.has_spans))
     if own.by_length:
-        smaller.append(_group_figure(own.by_length, "span F1 by length of the span", True))
+        smaller.append(_group_figure(own.by_length, "Span F1 by length of the span", True))
     smaller.append(
         _group_figure(own.by_sequence, f"{what} by length of the sequence", report.has_spans)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from spacy_treecrf.columnar.files import ColumnFile, Row, read_column_file
@@ -27,10 +27,7 @@ class ColumnTagger:
         self, source: str, *, text: bool = False, gold: bool = False, encoding: str = "utf-8"
     ) -> tuple[int, Iterator[Chunk]]:
         if text:
-            raise ValueError(
-                f"treecrf: {self.name} is a model for column files and cannot cut raw text into "
-                "tokens; pass a column file without --text, or a spaCy pipeline"
-            )
+            return 0, self.read_texts(())
         if source.endswith(".spacy"):
             raise ValueError(
                 f"treecrf: {self.name} is a model for column files, and {source} holds docs of "
@@ -41,6 +38,12 @@ class ColumnTagger:
         n = -(-len(sequences) // CHUNK_SEQUENCES)
         return n, self._chunks(file, sequences, labels)
 
+    def read_texts(self, texts: Sequence[str]) -> Iterator[Chunk]:
+        raise ValueError(
+            f"treecrf: {self.name} is a model for column files and cannot cut raw text into "
+            "tokens; pass a column file without --text, or a spaCy pipeline"
+        )
+
     def _chunks(
         self, file: ColumnFile, sequences: list[list[Row]], labels: list[list[Label]] | None
     ) -> Iterator[Chunk]:
@@ -50,8 +53,11 @@ class ColumnTagger:
             data = self.column_model.encode(sequences[part], file, first)
             yield Chunk(file.sequences[part], own, data)
 
+    def predictor(self, workers: Workers) -> Predictor:
+        return Predictor(self.model, workers)
+
     def apply(self, chunk: Chunk, workers: Workers) -> ScoredSequences:
-        return Predictor(self.model, workers).apply(chunk.data)
+        return self.predictor(workers).apply(chunk.data)
 
     def label(self, chunk: Chunk, scored: ScoredSequences) -> list[str]:
         return [self.model.labels[i] for i in scored.labels().tolist()]

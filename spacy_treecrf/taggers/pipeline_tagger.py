@@ -36,18 +36,19 @@ class PipelineTagger:
     def read(
         self, source: str, *, text: bool = False, gold: bool = False, encoding: str = "utf-8"
     ) -> tuple[int, Iterator[Chunk]]:
-        pairs: Iterator[tuple[Doc, Any]]
         if text:
             lines = read_text_lines(source, encoding)
-            pairs = ((self.nlp.make_doc(line), None) for line in lines)
-            n = len(lines)
-        elif source.endswith(".spacy"):
+            return self._n_chunks(len(lines)), self.read_texts(lines)
+        if source.endswith(".spacy"):
             n, pairs = self._examples(source)
         else:
             file = read_column_file(source, encoding)
             n = len(file.sequences)
             return self._n_chunks(n), self._column_file_chunks(file, gold)
         return self._n_chunks(n), self._doc_chunks(pairs)
+
+    def read_texts(self, texts: Sequence[str]) -> Iterator[Chunk]:
+        return self._doc_chunks((self.nlp.make_doc(text), None) for text in texts)
 
     def _n_chunks(self, n: int) -> int:
         return -(-n // CHUNK_SEQUENCES)
@@ -123,9 +124,11 @@ class PipelineTagger:
         cut_rows = [rows[a:b] for a, b in pairwise(data.offsets.tolist())]
         return Chunk(cut_rows, gold, data, docs)
 
+    def predictor(self, workers: Workers) -> Predictor:
+        return Predictor(self.model, workers, self.pipe.shim.settings.predictor)
+
     def apply(self, chunk: Chunk, workers: Workers) -> ScoredSequences:
-        predictor = self.pipe.shim.settings.predictor
-        return Predictor(self.model, workers, predictor).apply(chunk.data)
+        return self.predictor(workers).apply(chunk.data)
 
     def label(self, chunk: Chunk, scored: ScoredSequences) -> list[str]:
         """What stands on the docs in the end: the pipe may drop spans and keep what is there."""

@@ -18,6 +18,8 @@ COMMANDS = [
     "evaluate",
     "compare",
     "inspect",
+    "explain",
+    "report",
     "plot",
     "average",
     "prune",

@@ -22,7 +22,7 @@ from tests.pages.made_up import MARKUP, entities, tags, token
 pytestmark = pytest.mark.slow
 
 WIDTHS = (400, 1400)
-PAGES = ("entities", "tags", "report", "notebook")
+PAGES = ("entities", "tags", "report", "notebook", "token")
 LEGIBLE = 4.5  # the contrast that WCAG 2 asks for at level AA
 CONTRAST = """selector => {
     const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -65,6 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "tags", text_page([tags(rng).to_dict()], title="Tags", about="by a model"))
     frame = in_notebook([entities(rng).to_dict()])
     write(folder, "notebook", f"<!doctype html><title>notebook</title>{frame}")
+    alone = entities(rng).tokens[0]._repr_html_()
+    write(folder, "token", f"<!doctype html><title>notebook</title>{alone}")
     write(folder, "report", a_report(folder))
     return folder
 
@@ -238,6 +240,11 @@ def test_markup_in_data_is_text(chromium: Any, folder: Path) -> None:
         assert f"“{MARKUP}”" in tab.locator(".panel").inner_text()
         assert tab.locator(".tagged small").all_inner_texts()[:3] == ["N", "N", "P"]
         assert "“Mary” V" in tab.locator(".panel").inner_text()  # of the second best labelling
+
+
+def test_a_token_in_a_notebook_opens_by_itself(chromium: Any, folder: Path) -> None:
+    with opened(chromium, folder, "token") as tab:
+        assert "“Mary” B-PER 93.0 %" in tab.frames[-1].locator(".panel").inner_text()
 
 
 def test_errors_of_a_report_are_explained_when_they_are_opened(chromium: Any, folder: Path) -> None:

@@ -65,3 +65,11 @@ def test_in_a_notebook_it_is_a_frame() -> None:
     (element,) = Reader(shown).elements
     assert element[0] == "iframe"
     assert element[1]["srcdoc"] == text_page([entities(Random(0)).to_dict()], title="a title")
+
+
+def test_explanations_show_themselves_in_notebooks() -> None:
+    whole = entities(Random(0))
+    assert whole._repr_html_() == in_notebook([whole.to_dict()])
+    (element,) = Reader(whole.tokens[0]._repr_html_()).elements
+    assert element[0] == "iframe"
+    assert "lower[0]=Mary" in str(element[1]["srcdoc"])

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from spacy_treecrf.columnar.model import TrainingCurve
 from spacy_treecrf.evaluation.figures import compare_judged, figures_of
 from spacy_treecrf.evaluation.observing import Observed, observe
 from spacy_treecrf.evaluation.spans import span_scores, total_score
 from spacy_treecrf.labels.schemes import conll_spans
+from spacy_treecrf.report.learning import curves_of_column_model, curves_of_pipe
 from spacy_treecrf.report.report import KNOWN, UNKNOWN, Report, Resampling, report_of, rival_of
 from spacy_treecrf.report.report_page import report_page
 from spacy_treecrf.taggers.column_tagger import ColumnTagger
@@ -150,3 +152,23 @@ def test_labels_that_mark_no_spans(tmp_path: Path) -> None:
     assert own.errors
     best = own.errors[0]
     assert f"predicted <strong>{best.predicted[best.error.wrong]}" in page
+
+
+def test_curves_of_pipes_begin_after_the_first_rounds() -> None:
+    (curve,) = curves_of_pipe([(0, 1.75), (5, 0.25), (10, 0.125)])
+    assert curve.lines == {"training": [(5.0, -0.25), (10.0, -0.125)]}
+    (short,) = curves_of_pipe([(0, 1.75)])
+    assert short.lines == {"training": [(0.0, -1.75)]}
+    assert curves_of_pipe([]) == []
+
+
+def test_curves_of_column_models_have_held_out_scores_where_there_were_any() -> None:
+    training = TrainingCurve([-3.0, -2.0, -1.0], [-2.5, -1.5], [0.5, 0.75], [0.25, 0.5])
+    likelihood, scores = curves_of_column_model(training, 2)
+    assert likelihood.lines["training"] == [(1.0, -3.0), (2.0, -2.0), (3.0, -1.0)]
+    assert likelihood.lines["held-out"] == [(2.0, -2.5), (3.0, -1.5)]
+    assert scores.lines == {
+        "accuracy": [(2.0, 0.5), (3.0, 0.75)],
+        "span F1": [(2.0, 0.25), (3.0, 0.5)],
+    }
+    assert (likelihood.kept, scores.kept) == (2, 2)

@@ -20,6 +20,7 @@ var treecrf = (() => {
   const MOST_ALTERNATIVES = 5;
   const UNSURE = 0.9;
   const COLOURS = 8;
+  const KEPT_TOGETHER = 20; // letters of a token that stays on one line with the name of its entity
 
   const make = (name, attributes, ...children) => {
     const element = document.createElement(name);
@@ -47,17 +48,18 @@ var treecrf = (() => {
     return make("span", { class: both ? "barbox both" : "barbox", "aria-hidden": "true" }, fill);
   };
 
+  const kindOf = (cell) => {
+    if (cell instanceof Element && cell.classList.contains("barbox")) return "bars";
+    return typeof cell === "string" && /^[−+\d]/.test(cell) ? "number" : null;
+  };
+
   const table = (caption, header, rows) => {
     const cells = (row) =>
-      row.map((cell, i) => {
-        if (i === 0) return make("th", { scope: "row" }, cell);
-        const number = typeof cell === "string" && /^[−+\d]/.test(cell);
-        const kind = cell instanceof Element && cell.classList.contains("barbox") ? "bars" : null;
-        return make("td", { class: number ? "number" : kind }, cell);
-      });
-    const head = header
-      ? make("thead", null, make("tr", null, ...header.map((h) => make("th", { scope: "col" }, h))))
-      : null;
+      row.map((cell, i) =>
+        i === 0 ? make("th", { scope: "row" }, cell) : make("td", { class: kindOf(cell) }, cell),
+      );
+    const title = (text, i) => make("th", { scope: "col", class: kindOf(rows[0][i]) }, text);
+    const head = header ? make("thead", null, make("tr", null, ...header.map(title))) : null;
     const body = make("tbody", null, ...rows.map((row) => make("tr", null, ...cells(row))));
     return make("table", { "aria-label": caption }, head, body);
   };
@@ -226,11 +228,14 @@ var treecrf = (() => {
         continue;
       }
       const inside = [];
-      for (; i < span.end; i++) inside.push(token(i), i + 1 < span.end ? space(i) : "");
+      for (; i < span.end - 1; i++) inside.push(token(i), space(i));
       const button = make("button", { class: "type", type: "button", tabindex: "-1" }, `${span.label} ${Math.round(100 * span.probability)}`);
       button.setAttribute("aria-label", `${words(sequence, span.start, span.end)}: ${span.label}, ${percent(span.probability)}`);
       button.addEventListener("click", () => options.choose(explained.get(span.start) || null, span, button));
-      parts.push(make("mark", { class: `entity ${typed(span.label)} ${strength(span.probability)}` }, ...inside, button), space(i - 1));
+      const short = String(sequence.texts[i]).length <= KEPT_TOGETHER;
+      inside.push(make("span", { class: short ? "last" : null }, token(i), button));
+      parts.push(make("mark", { class: `entity ${typed(span.label)} ${strength(span.probability)}` }, ...inside), space(i));
+      i += 1;
     }
     element.replaceChildren(...parts);
     walk(element);
@@ -305,7 +310,7 @@ var treecrf = (() => {
     if (token) renderPanel(body, token, sequence);
     else body.append(make("p", { class: "soft" }, "Its tokens are not explained on this page."));
     panel.replaceChildren(button);
-    if (span) {
+    if (span && span.end - span.start > 1) {
       const title = `“${words(sequence, span.start, span.end)}” ${span.label} ${percent(span.probability)}`;
       const own = sequence.tokens.filter((t) => t.position >= span.start && t.position < span.end);
       const buttons = own.map((t) => {

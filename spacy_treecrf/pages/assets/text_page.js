@@ -1,3 +1,8 @@
-// Shows the texts of the page.
+// Shows the texts of the page; a token that is the only one opens by itself.
 "use strict";
-treecrf.workplace(document.getElementById("texts"), treecrfData)(treecrfData.sequences);
+(() => {
+  const place = document.getElementById("texts");
+  treecrf.workplace(place, treecrfData)(treecrfData.sequences);
+  const explained = place.querySelectorAll(".token.explained");
+  if (explained.length === 1) explained[0].click();
+})();
