@@ -8,6 +8,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from inspect import signature
 from operator import is_
@@ -47,6 +48,8 @@ from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11
+
+    from spacy_treecrf.explain.explanation import SequenceExplanation, TokenExplanation
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -210,6 +213,60 @@ class SequenceEstimator(ABC):
             ]
             for paths, log_ps in best
         ]
+
+    def explain(
+        self,
+        x: Sequence[Any],
+        position: int,
+        label: Any = None,
+        against: Any = None,
+        *,
+        interactions: bool = False,
+        effects: int = 10,
+        replace: Mapping[str, Any] | None = None,
+    ) -> TokenExplanation:
+        """Why a position of one sequence gets its label, or how far it is from another one.
+
+        label: The label to explain, by default the predicted one. against: A label to compare it
+        to. interactions: Whether to find what pairs of features add together. effects: How many
+        features to list by their effect on the probability. replace: Other values of keys; the
+        effect of each is listed as well.
+        """
+        from spacy_treecrf.explain.sequence import ExplainedDicts, question_of
+
+        question = question_of(self.classes_, label, against, interactions, effects)
+        with self._predictor() as predictor:
+            explained = ExplainedDicts.of(predictor, self.classes_, x)
+            return explained.tokens([position], question, replace)[0]
+
+    def explain_sequence(
+        self,
+        x: Sequence[Any],
+        positions: Sequence[int] | None = None,
+        *,
+        texts: Sequence[str] | None = None,
+        interactions: bool = False,
+        effects: int = 10,
+        nbest: int = 5,
+    ) -> SequenceExplanation:
+        """The labels of one sequence, their alternatives, and why positions get them.
+
+        positions: Those to explain, by default all. texts: What to show for each position. nbest:
+        How many labellings of the whole sequence to list. The rest is as in `explain`.
+        """
+        from spacy_treecrf.explain.sequence import ExplainedDicts, question_of
+
+        question = question_of(self.classes_, None, None, interactions, effects)
+        with self._predictor() as predictor:
+            explained = ExplainedDicts.of(predictor, self.classes_, x)
+            chosen = range(len(explained.dicts)) if positions is None else positions
+            return explained.sequence(explained.tokens(chosen, question), nbest, texts)
+
+    @contextmanager
+    def _predictor(self) -> Iterator[Predictor]:
+        settings = self._settings()
+        with Workers(settings.threads) as workers:
+            yield Predictor(self._fitted(), workers, settings.predictor)
 
     def score(
         self,

@@ -6,7 +6,10 @@ All numbers are exact: scores are sums of what is listed, and probabilities come
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # rich is loaded when something is shown
+    from rich.console import Group
 
 Label = str | int  # integers where an estimator was fitted on integers
 
@@ -106,9 +109,15 @@ class TokenExplanation(Explanation):
     right: Transition  # to the label after
     interactions: tuple[Interaction, ...]  # the largest first; none unless asked for
     probabilities: dict[Label, float]  # of all labels, the most probable first
-    context: Context
+    context: Context | None  # None where a beam search found the labels
     effects: tuple[Effect, ...]  # the largest first
     missing: tuple[str, ...]  # sentences on what could not be explained, and why
+
+    def __rich__(self) -> Group:
+        """The explanation as tables in a terminal, where `rich.print` shows it."""
+        from spacy_treecrf.explain.tables import token_tables
+
+        return token_tables(self)
 
     @property
     def probability(self) -> float:
@@ -145,6 +154,12 @@ class SequenceExplanation(Explanation):
     spans: tuple[ExplainedSpan, ...]  # that the labels stand for; none where labels are no spans
     alternatives: tuple[Alternative, ...]  # the most probable labellings, the best first
     tokens: tuple[TokenExplanation, ...]  # of the chosen positions, in their order
+
+    def __rich__(self) -> Group:
+        """The explanation as tables in a terminal, where `rich.print` shows it."""
+        from spacy_treecrf.explain.tables import sequence_tables
+
+        return sequence_tables(self)
 
     def at(self, position: int) -> TokenExplanation:
         """The explanation of a position, which must be one of those explained."""

@@ -25,8 +25,8 @@ COARSE_STEP = 2.0**-9
 def compacted(potentials: Potentials, columns: Columns) -> tuple[Potentials, Columns]:
     """What a CRF needs for prediction alone: its labels and probabilities are the same bit for bit.
 
-    Left out are features without a weight or a split, gains of splits, counts of features and the
-    state of a training that would go on.
+    Left out are features without a weight or a split, gains of splits, counts of rows and features,
+    and the state of a training that would go on.
     """
     forest, linear = _for_prediction(potentials.forest), potentials.linear
     if may_drop_features(columns):
@@ -60,12 +60,13 @@ def _rounded(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _for_prediction(forest: Forest) -> Forest:
-    """The trees without values of inner nodes and without gains."""
+    """The trees without values of inner nodes, gains and counts of rows."""
     leaf = forest.kind == LEAF
     return replace(
         forest,
         value=np.where(leaf, forest.value, np.float32(0.0)) + np.float32(0.0),  # no -0.0
         gain=np.zeros_like(forest.gain),
+        rows=np.zeros_like(forest.rows),
     )
 
 

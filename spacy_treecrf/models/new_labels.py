@@ -44,7 +44,7 @@ def stumps(classes: Sequence[int], value: float, round_: int) -> Forest:
     nothing = np.array([-1], np.int32)
     zero = np.zeros(1)
     kind = np.array([LEAF], np.uint8)
-    leaf = Tree(kind, nothing, np.zeros(1, np.int32), nothing, nothing, zero + value, zero)
+    leaf = Tree(kind, nothing, np.zeros(1, np.int32), nothing, nothing, zero + value, zero, zero)
     return grow_forest([leaf] * len(classes), classes, round_)
 
 

@@ -46,6 +46,7 @@ from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not before
     from spacy_treecrf.engine.sequences import Sequences
+    from spacy_treecrf.explain.explanation import SequenceExplanation
     from spacy_treecrf.features.extractor import FeatureExtractor
     from spacy_treecrf.models.predictor import Predictor, ScoredSequences
     from spacy_treecrf.pipeline.learning import Learner
@@ -275,6 +276,37 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         with self._predictor() as predictor:
             scored = predictor.apply(self.encode([span.doc]))
             return float(scored.span_probabilities(np.array([[span.start, span.end]]), ids)[0])
+
+    def explain(
+        self,
+        doc: Doc,
+        tokens: Sequence[int] | None = None,
+        *,
+        label: str | None = None,
+        against: str | None = None,
+        interactions: bool = False,
+        effects: int = 10,
+        words: Sequence[str] = (),
+        nbest: int = 5,
+    ) -> "SequenceExplanation":
+        """Why tokens of a doc get their labels; labels are those in `sequence_labels`.
+
+        tokens: Those to explain, by default those of all predicted spans, or all tokens where
+        labels are no spans. label: The label to explain, by default the predicted one. against: A
+        label to compare it to. interactions: Whether to find what pairs of features add together.
+        effects: How many features to list by their effect on the probability. words: Words that
+        are tried in the place of each token. nbest: How many labellings of the doc to list.
+        """
+        from spacy_treecrf.explain.sequence import question_of
+        from spacy_treecrf.pipeline.explaining import DocExplainer
+
+        question = question_of(self.shim.labels, label, against, interactions, effects)
+        if nbest:
+            check_nbest_labels(check_nbest(nbest), len(doc))
+        with self._predictor() as predictor:
+            explained = DocExplainer.of(self, doc, predictor)
+            found = explained.tokens(explained.chosen(tokens), question, words)
+            return explained.sequence(found, nbest)
 
     # -- scoring
 

@@ -31,7 +31,10 @@ def random_tree(rng, n_leaves, n_features, n_numeric, n_labels, order) -> Tree:
         leaves += [n_used, n_used + 1]
     value = to_grid(rng.normal(size=n_nodes)).astype(np.float64)
     gain = rng.random(n_nodes)
-    return Tree(kind, feature, threshold, left, right, value, gain)
+    rows = np.random.default_rng(n_leaves).integers(1, 50, n_nodes).astype(np.float64)
+    for node in np.flatnonzero(kind != LEAF)[::-1]:  # children come behind their parents
+        rows[node] = rows[left[node]] + rows[right[node]]
+    return Tree(kind, feature, threshold, left, right, value, gain, rows)
 
 
 def random_forest(seed, sizes, n_features=12, n_numeric=2, n_labels=3, order=0, rounds=2) -> Forest:

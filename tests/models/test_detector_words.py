@@ -20,7 +20,8 @@ def detector_of(*nodes: tuple[int, int, int, int, int, float], start: float = -5
     columns = list(zip(*nodes, strict=True))
     dtypes = (np.uint8, np.int32, np.int32, np.int32, np.int32, np.float64)
     arrays = [np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)]
-    return Detector(1, start, 2.0, grow_forest([Tree(*arrays, np.zeros(len(nodes)))], [0], 0))
+    zeros = np.zeros(len(nodes))
+    return Detector(1, start, 2.0, grow_forest([Tree(*arrays, zeros, zeros)], [0], 0))
 
 
 def letters() -> Training:

@@ -20,6 +20,8 @@ from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUM
 from spacy_treecrf.storage.state_reader import StateReader
 
 MAX_VALUE = 1e6
+MAX_ROWS = 1e18
+ROUNDING = 1e-5  # of stored counts of rows
 
 
 class TreeNodes(NamedTuple):
@@ -49,6 +51,7 @@ class Forest:
     right: npt.NDArray[np.int32]
     value: npt.NDArray[np.float32]
     gain: npt.NDArray[np.float32]
+    rows: npt.NDArray[np.float32]  # of training, that reached a node; all 0 where a tree has none
     # of models that leave missing values to the trees
     missing_branches: MissingBranches | None = None
 
@@ -95,6 +98,8 @@ class Forest:
     def to_state(self) -> dict[str, Any]:
         """Return what is stored of the forest."""
         state = {name: getattr(self, name) for name in (*TREE_FIELDS, *NODE_FIELDS)}
+        if not self.rows.any():
+            del state["rows"]
         if self.missing_branches is not None:
             state["detours"] = self.missing_branches.to_state()
         return state
@@ -127,6 +132,9 @@ class Forest:
             state.array("right", np.int32, (n_nodes,)),
             state.array("value", np.float32, (n_nodes,), low=-MAX_VALUE, high=MAX_VALUE),
             state.array("gain", np.float32, (n_nodes,)),
+            state.array("rows", np.float32, (n_nodes,), low=0.0, high=MAX_ROWS)
+            if state.has("rows")  # not in models of 0.1, and in none that is compact
+            else np.zeros(n_nodes, np.float32),
             MissingBranches.from_state(state.nested("detours"), n_nodes, n_features, n_numeric)
             if with_missing_branches
             else None,
@@ -172,10 +180,13 @@ class Forest:
         expected = np.flatnonzero(within > 0)
         if not np.array_equal(np.sort(children), expected):
             state.fail("left", "one parent for every node but the root", "others")
+        below = self.rows[children].reshape(2, -1).sum(axis=0, dtype=np.float64)
+        if not np.allclose(below, self.rows[inner], rtol=ROUNDING, atol=0.0):
+            state.fail("rows", "as many at both children as at their parent", "others")
 
 
 TREE_FIELDS = ("tree_first", "tree_class", "tree_round")
-NODE_FIELDS = ("kind", "feature", "threshold", "left", "right", "value", "gain")
+NODE_FIELDS = ("kind", "feature", "threshold", "left", "right", "value", "gain", "rows")
 
 
 def empty_forest() -> Forest:
@@ -207,6 +218,7 @@ def grow_forest(
         right=joined("right", np.int32),
         value=to_grid(joined("value", np.float64)),
         gain=joined("gain", np.float32),
+        rows=joined("rows", np.float32),
         missing_branches=None if branches is None else MissingBranches.of_trees(branches),
     )
 

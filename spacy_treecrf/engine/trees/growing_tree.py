@@ -26,6 +26,7 @@ class Tree(NamedTuple):
     right: npt.NDArray[np.int32]
     value: npt.NDArray[np.float64]  # of every node: what it would predict as a leaf
     gain: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.float64]  # pairs of rows and contexts that reached the node
 
 
 class Family(NamedTuple):
@@ -80,6 +81,7 @@ def start_tree(totals: npt.NDArray[np.float64], limits: TreeLimits) -> GrowingTr
         np.zeros(n_nodes, np.int32),
         np.full(n_nodes, -1, np.int32),
         np.full(n_nodes, -1, np.int32),
+        np.zeros(n_nodes),
         np.zeros(n_nodes),
         np.zeros(n_nodes),
     )
@@ -169,6 +171,7 @@ def finished_tree(growing: GrowingTree, n_leaves: int, rule: SplitRule) -> Tree:
     n_used = 2 * n_leaves - 1
     nodes, sums = growing.nodes, growing.sums
     for node in range(n_used):
+        nodes.rows[node] = sums[node, 2]
         curvature = sums[node, 1] * rule.inverse_h + rule.penalty
         if curvature > 0.0:
             nodes.value[node] = sums[node, 0] * rule.inverse_g / curvature
@@ -180,4 +183,5 @@ def finished_tree(growing: GrowingTree, n_leaves: int, rule: SplitRule) -> Tree:
         nodes.right[:n_used],
         nodes.value[:n_used],
         nodes.gain[:n_used],
+        nodes.rows[:n_used],
     )

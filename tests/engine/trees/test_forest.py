@@ -7,6 +7,7 @@ import pytest
 
 from spacy_treecrf.engine.fixed_grid import GRID
 from spacy_treecrf.engine.trees.forest import (
+    MAX_ROWS,
     MAX_VALUE,
     NODE_FIELDS,
     Forest,
@@ -86,6 +87,18 @@ def test_a_stored_forest_is_read_as_it_was(forest):
     assert_same(load(forest.to_state()), forest)
 
 
+def test_forests_without_counts_of_rows_are_read_and_can_be_joined_with_others():
+    """Models of 0.1 and compact models have none."""
+    forest = forest_for_loading()
+    state = forest.to_state()
+    del state["rows"]
+    old = load(state)
+    assert not old.rows.any()
+    assert "rows" not in old.to_state()
+    joined = load(join_forests([old, forest]).to_state() | {"tree_round": np.zeros(10, np.int32)})
+    np.testing.assert_array_equal(joined.rows, np.concatenate([old.rows, forest.rows]))
+
+
 def node_of(forest: Forest, kind: int) -> int:
     return int(np.flatnonzero(forest.kind == kind)[0])
 
@@ -134,6 +147,9 @@ def cases():
         yield f"value {value}", *put("value", root, value)
     for value in (np.nan, np.inf):
         yield f"gain {value}", *put("gain", root, value)
+    for value in (np.nan, np.inf, -1.0, 2 * MAX_ROWS, 0.0):
+        yield f"rows {value}", *put("rows", root, value)
+    yield "rows of a child differ", *put("rows", below, 1000.0)
     yield "class above K", *put("tree_class", 1, 3)
     yield "class below 0", *put("tree_class", 1, -1)
     yield "round below 0", *put("tree_round", 0, -1)
@@ -151,7 +167,8 @@ def cases():
         yield f"{field} of another type", *become(field, lambda array: array.astype(np.int16))
         yield f"{field} of two dimensions", *become(field, lambda array: array[None])
         yield f"{field} is a list", *become(field, lambda array: array.tolist())
-        yield f"{field} is missing", field, lambda state, field=field: state.pop(field)
+        if field != "rows":
+            yield f"{field} is missing", field, lambda state, field=field: state.pop(field)
     for field in ("tree_round", "tree_first"):
         yield f"{field} too short", *become(field, lambda array: array[:-1])
         yield f"{field} too long", *become(field, lambda array: np.append(array, array[-1]))

@@ -57,6 +57,7 @@ def assert_same_tree(tree, nodes):
     for field in ("feature", "threshold", "left", "right"):
         assert getattr(tree, field)[inner].tolist() == [nodes[i][field] for i in inner], field
     np.testing.assert_allclose(tree.value, [n["value"] for n in nodes], rtol=1e-12)
+    np.testing.assert_allclose(tree.rows, [float(n["sums"][2]) for n in nodes], rtol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
