@@ -61,6 +61,7 @@ class PipelineAnnotator:
             self.tell(doc, nbest=2, marginals=True)
             if self.has_spans and self.pipe.probabilities:
                 self.pipe.span_probability(doc[:1], self.pipe.labels[0])
+            self.pipe.explain(doc, [0], effects=1)
 
     def memory_zone(self) -> AbstractContextManager[Any]:
         zone: AbstractContextManager[Any] = self.nlp.memory_zone()
