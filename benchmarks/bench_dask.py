@@ -73,6 +73,7 @@ def on_cluster(parts: list[tuple[int, ...]], n_workers: int, settings: dict[str,
         workers = client.run(worker_megabytes)
     trees = crf.traffic_[settings["linear_rounds"] :]
     report(
+        "dask",
         side=f"{n_workers} workers of one thread",
         seconds=total,
         rounds_seconds=seconds[-1],
@@ -98,6 +99,7 @@ def on_this_machine(parts: list[tuple[int, ...]], threads: int, settings: dict[s
     before = cpu_seconds()
     _, total = timed(lambda: crf.fit(X, y))
     report(
+        "dask",
         cpu_seconds=cpu_seconds() - before,
         side=f"no cluster, {threads} threads",
         seconds=total,
@@ -123,7 +125,9 @@ def main() -> None:
     size = (options.columns, options.labels, options.vocabulary)
     parts = [(rows // options.parts, *size, seed) for seed in range(options.parts)]
     settings = {"rounds": options.rounds, "linear_rounds": 5, "family": "separate"}
-    report(rows=rows, columns=size[0], labels=size[1], parts=len(parts), rounds=options.rounds)
+    report(
+        "dask", rows=rows, columns=size[0], labels=size[1], parts=len(parts), rounds=options.rounds
+    )
     for n_workers in options.workers:  # before the local side, whose memory is this process's
         on_cluster(parts, n_workers, settings)
     if not options.no_local:
