@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import time
 from typing import Any
 
 import dask
@@ -49,6 +50,11 @@ def worker_megabytes() -> float:
     return peak_megabytes()
 
 
+def cpu_seconds() -> float:
+    """Of this process, all threads together: what counts on a busy machine."""
+    return time.process_time()
+
+
 def on_cluster(parts: list[tuple[int, ...]], n_workers: int, settings: dict[str, Any]) -> None:
     seconds: list[float] = []
     delayed = [dask.delayed(make_part, pure=False)(*part) for part in parts]
@@ -60,13 +66,19 @@ def on_cluster(parts: list[tuple[int, ...]], n_workers: int, settings: dict[str,
         small = [dask.delayed(make_part)(2400, *parts[0][1:])]
         DaskBoostedCRF(client, **{**settings, "rounds": 7}).fit(small)  # compiles kernels
         crf = DaskBoostedCRF(client, **crf_settings)
+        before, driver = client.run(cpu_seconds), cpu_seconds()
         _, total = timed(lambda: crf.fit(delayed))
+        driver = cpu_seconds() - driver
+        after = client.run(cpu_seconds)
         workers = client.run(worker_megabytes)
     trees = crf.traffic_[settings["linear_rounds"] :]
     report(
+        "dask",
         side=f"{n_workers} workers of one thread",
         seconds=total,
         rounds_seconds=seconds[-1],
+        worker_cpu_seconds=sorted(after[worker] - before[worker] for worker in after),
+        driver_cpu_seconds=driver,
         model=digest(crf.to_local()),
         messages_per_round=sum(each.messages for each in trees) / len(trees),
         driver_bytes_per_round=sum(each.driver_bytes for each in trees) / len(trees),
@@ -84,8 +96,11 @@ def on_this_machine(parts: list[tuple[int, ...]], threads: int, settings: dict[s
     crf_settings = {**settings, "callback": lambda info: seconds.append(info.seconds)}
     BoostedCRF(**{**settings, "rounds": 7}).fit(X[:100], y[:100])
     crf = BoostedCRF(**crf_settings, threads=threads)
+    before = cpu_seconds()
     _, total = timed(lambda: crf.fit(X, y))
     report(
+        "dask",
+        cpu_seconds=cpu_seconds() - before,
         side=f"no cluster, {threads} threads",
         seconds=total,
         rounds_seconds=seconds[-1],
@@ -110,7 +125,9 @@ def main() -> None:
     size = (options.columns, options.labels, options.vocabulary)
     parts = [(rows // options.parts, *size, seed) for seed in range(options.parts)]
     settings = {"rounds": options.rounds, "linear_rounds": 5, "family": "separate"}
-    report(rows=rows, columns=size[0], labels=size[1], parts=len(parts), rounds=options.rounds)
+    report(
+        "dask", rows=rows, columns=size[0], labels=size[1], parts=len(parts), rounds=options.rounds
+    )
     for n_workers in options.workers:  # before the local side, whose memory is this process's
         on_cluster(parts, n_workers, settings)
     if not options.no_local:
