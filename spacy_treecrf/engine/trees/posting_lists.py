@@ -17,7 +17,7 @@ from spacy_treecrf.engine.fixed_grid import GRID
 from spacy_treecrf.engine.intrinsics import lowest_bit
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
-from spacy_treecrf.engine.trees.forest import Forest, TreeNodes
+from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUMERIC
 
 # Trees that fit: one bit for each leaf, and values whose grid steps fit into 32 bits.
