@@ -49,7 +49,8 @@ def test_labels_and_marginals_are_those_of_the_ordinary_way(model: Any, sequence
     n_rows = sum(map(len, sequences))
     best, marginals = model.quick.labels(sequences, "viterbi"), model.quick.marginals(sequences)
     if n_rows == 0:
-        assert best is None and marginals is None
+        assert best is None
+        assert marginals is None
         return
     data = Sequences.unlabelled(*naive_encode(model.columns, sequences))
     ordinary = Predictor(model, Workers(1), "viterbi")
