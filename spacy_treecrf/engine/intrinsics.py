@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+__all__ = ["carray", "count_bits", "lowest_bit", "pointer_to", "prefetch"]
 
 
 @intrinsic

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import carray
 
 from spacy_treecrf.engine.boosting.linear import add_linear_scores
 from spacy_treecrf.engine.chain.chain import ScoredChunk, StepPotentials
@@ -21,7 +20,7 @@ from spacy_treecrf.engine.chain.decoding import viterbi_bigram, viterbi_general
 from spacy_treecrf.engine.encoding.item_codes import CodedItems, TextIds
 from spacy_treecrf.engine.encoding.placing import Places, place_events
 from spacy_treecrf.engine.encoding.resolving import resolve
-from spacy_treecrf.engine.intrinsics import pointer_to
+from spacy_treecrf.engine.intrinsics import carray, pointer_to
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.trees.posting_lists import Postings, ScoredRows, add_tree_scores
 
