@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from spacy.tokens import Doc
 
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.explain.explainer import Question, explainer_of
 from spacy_treecrf.explain.explanation import (
     Alternative,
@@ -20,32 +21,43 @@ from spacy_treecrf.explain.reading import Asked
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.pipeline.combining import best_combinations
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
-
-if TYPE_CHECKING:
-    from spacy_treecrf.pipeline.pipe import TreeCRF
+from spacy_treecrf.pipeline.shim import ModelShim
+from spacy_treecrf.pipeline.tasks.task import Task
 
 # Annotation that a doc with another word in it keeps.
 KEPT = ("TAG", "POS", "MORPH", "LEMMA", "DEP", "HEAD", "SENT_START", "ENT_IOB", "ENT_TYPE")
 TOKEN = "token"  # the column of effects that replace a whole word
 
 
+class ExplainedPipe(Protocol):
+    """What is used of a pipe that explains docs."""
+
+    task: Task
+
+    @property
+    def shim(self) -> ModelShim: ...
+    def encode(self, docs: Sequence[Doc]) -> Sequences: ...
+
+
 @dataclass(frozen=True)
 class DocExplainer:
-    """A doc under a pipe, scored once for all that is asked about it."""
+    """A doc under a pipe, scored once for all that is asked about it.
 
-    pipe: TreeCRF
+    As for marginals, what the doc is annotated with already rules no label out.
+    """
+
+    pipe: ExplainedPipe
     doc: Doc
     asked: Asked
     prediction: Prediction
 
     @classmethod
-    def of(cls, pipe: TreeCRF, doc: Doc, predictor: Predictor) -> DocExplainer:
-        allowed = pipe.allowed([doc])
-        scored = predictor.apply(pipe.encode([doc]), allowed)
+    def of(cls, pipe: ExplainedPipe, doc: Doc, predictor: Predictor) -> DocExplainer:
+        scored = predictor.apply(pipe.encode([doc]))
         has_spans = pipe.task.constraints == "biluo"
         found, ids = predictions_of([doc], scored, pipe.shim.labels, has_spans)
         (prediction,) = with_probabilities(found, ids, scored)
-        return cls(pipe, doc, Asked(predictor, scored, ids, pipe.shim.labels, allowed), prediction)
+        return cls(pipe, doc, Asked(predictor, scored, ids, pipe.shim.labels), prediction)
 
     def chosen(self, tokens: Sequence[int] | None) -> list[int]:
         """The tokens to explain: those given, or those of all spans, or all where labels are none.
@@ -86,7 +98,7 @@ class DocExplainer:
         docs = [_with_word(self.doc, token, word) for word in words]
         data = self.pipe.encode(docs)
         n = len(self.doc)
-        nodes = self.asked.predictor.apply(data, self.pipe.allowed(docs)).marginals()
+        nodes = self.asked.predictor.apply(data).marginals()
         names = self.pipe.shim.labels
         label = names.index(str(explained.label))
         return [

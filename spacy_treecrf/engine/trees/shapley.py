@@ -88,8 +88,9 @@ def points_for(trees: PlayedTrees) -> Points:
     n_trees = len(trees.tree_first) - 1
     tree_of = np.repeat(np.arange(n_trees), np.diff(trees.tree_first))
     decided = trees.player != NOBODY
-    pairs = np.unique(np.stack([tree_of[decided], trees.player[decided]]), axis=1)
-    most = int(np.bincount(pairs[0], minlength=1).max())
+    n_players = int(trees.player.max(initial=0)) + 1
+    pairs = np.unique(tree_of[decided] * n_players + trees.player[decided])
+    most = int(np.bincount(pairs // n_players, minlength=1).max())
     # m points are exact up to degree 2m - 1, and a path of n players has degree n - 1
     return legendre_points(min(MAX_POINTS, most // 2 + 1))
 
