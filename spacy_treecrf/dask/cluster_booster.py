@@ -189,7 +189,8 @@ class ClusterBooster(RoundBooster):
         ]:
             left = [crew.submit(member, "expand", n_owners, expansions) for member in crew.members]
             answers = crew.exchange(left, "own_expanded", lambda owner: (owner, expansions))
-            crew.traffic.worker_bytes += sum(crew.collect(left))
+            for worker, sizes in enumerate(crew.collect(left)):
+                crew.traffic.worker_bytes += sum(sizes) - sizes[worker]
             learn_all(courses, answers)
         crew.each("end_trees")
         return [course.grown for course in courses if course.grown is not None]

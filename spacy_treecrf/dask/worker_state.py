@@ -330,10 +330,10 @@ class WorkerState:
         self.owner = FeatureOwner(self.shard.grower.input, owner, n_owners, rules, n_leaves)
         return self.owner.start([self.outbox.pop(owner), *parts], totals, self.workers)
 
-    def expand(self, n_owners: int, expansions: Sequence[Expansion]) -> int:
+    def expand(self, n_owners: int, expansions: Sequence[Expansion]) -> list[int]:
         """Split leaves, and leave the sums of smaller children for the owners of features.
 
-        Returns the bytes that go to other workers.
+        Returns the bytes that each owner gets.
         """
         return self._leave(expand_all(self.shard.trees, expansions, self.workers), n_owners)
 
@@ -352,10 +352,11 @@ class WorkerState:
         """What this worker has left for an owner. after: the task that left it."""
         return self.outbox.pop(owner)
 
-    def _leave(self, found: list[NodeSums], n_owners: int) -> int:
+    def _leave(self, found: list[NodeSums], n_owners: int) -> list[int]:
         for owner in range(n_owners):
             self.outbox[owner] = [slice_for_owner(node, owner, n_owners) for node in found]
-        return sum(array.nbytes for box in self.outbox.values() for node in box for array in node)
+        boxes = [self.outbox[owner] for owner in range(n_owners)]
+        return [sum(array.nbytes for node in box for array in node) for box in boxes]
 
 
 def _encoded(part: Part, value: Any, columns: Columns, label_ids: dict[Any, int]) -> PartRows:
