@@ -72,7 +72,7 @@ def bench_ours(corpus: Corpus, target: float) -> dict[str, Any]:
     target: The F1 whose first round is looked for.
     """
     from spacy_treecrf import BoostedCRF
-    from spacy_treecrf.engine.encoding.columns import fit_columns
+    from spacy_treecrf.engine.encoding.learned_columns import fit_columns
     from spacy_treecrf.engine.threads import Workers
     from spacy_treecrf.models.crf import CRF, new_crf
     from spacy_treecrf.models.predictor import Predictor

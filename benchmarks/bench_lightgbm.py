@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from spacy_treecrf.engine.boosting.settings import Settings
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRF, new_crf

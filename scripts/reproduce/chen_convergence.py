@@ -17,7 +17,7 @@ from spacy_treecrf.cli.common import say
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.chain.chain import Chain, pair_marginals
 from spacy_treecrf.engine.chain.mixing import joint_messages, node_gamma
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.plots import require_matplotlib

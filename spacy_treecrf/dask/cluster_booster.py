@@ -17,11 +17,11 @@ from spacy_treecrf.dask.crew import Traffic, WorkersLost
 from spacy_treecrf.dask.shard import Job, ShardTotals
 from spacy_treecrf.dask.tree_course import TreeCourse, learn_all, room_of
 from spacy_treecrf.dask.tree_messages import Found, TreeStart
+from spacy_treecrf.engine.boosting.annotation import AnnotationTotals
 from spacy_treecrf.engine.boosting.boosting import RoundBooster
 from spacy_treecrf.engine.boosting.linear import Direction, LinearWeights, best_weights
 from spacy_treecrf.engine.boosting.potentials import Potentials, Update
 from spacy_treecrf.engine.boosting.residuals import (
-    AnnotationTotals,
     Gradient,
     Residuals,
     ResidualSums,

@@ -16,7 +16,8 @@ from spacy_treecrf.dask.vocabulary import PartSummary, Vocabulary
 from spacy_treecrf.dask.worker_state import Cut, Piece, Span
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.chain.constraints import Bools
-from spacy_treecrf.engine.encoding.columns import Columns, LearnedColumns, learn_columns
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.learned_columns import LearnedColumns, learn_columns
 from spacy_treecrf.engine.encoding.missing_methods import INDICATOR
 from spacy_treecrf.estimators.checking import distinct_labels
 

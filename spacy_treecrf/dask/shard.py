@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.dask.growing_rows import GrowingRows
+from spacy_treecrf.engine.boosting.annotation import Annotated, AnnotationTotals
 from spacy_treecrf.engine.boosting.boosting import make_chain
 from spacy_treecrf.engine.boosting.cached_scores import CachedScores
 from spacy_treecrf.engine.boosting.growing import ForestGrower
@@ -23,8 +24,6 @@ from spacy_treecrf.engine.boosting.linear import (
 from spacy_treecrf.engine.boosting.potentials import Potentials, Update
 from spacy_treecrf.engine.boosting.residuals import (
     ALL_ROWS,
-    Annotated,
-    AnnotationTotals,
     Bound,
     Gradient,
     ResidualSums,

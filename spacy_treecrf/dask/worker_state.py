@@ -24,7 +24,8 @@ from spacy_treecrf.engine.boosting.residuals import Bound, ResidualSums
 from spacy_treecrf.engine.boosting.rounds import HeldOutCounts
 from spacy_treecrf.engine.chain.constraints import observed_transitions
 from spacy_treecrf.engine.encoding.binning import CountedValues, merge_counts
-from spacy_treecrf.engine.encoding.columns import Columns, LearnedColumns
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.learned_columns import LearnedColumns
 from spacy_treecrf.engine.encoding.tallying import (
     Numbers,
     events_of,

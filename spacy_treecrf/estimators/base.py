@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.rounds import Callback
 from spacy_treecrf.engine.chain.constraints import first_forbidden
-from spacy_treecrf.engine.encoding.columns import Columns, fit_columns
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.limits import check_nbest
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.setting import SettingsBase

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.residuals import allowed_labels
+from spacy_treecrf.engine.boosting.annotation import allowed_labels
 from spacy_treecrf.engine.chain.chain import Mask, log_probability_of
 from spacy_treecrf.engine.chain.nbest import nbest
 from spacy_treecrf.engine.chain.prediction import predict_labels, predict_marginals

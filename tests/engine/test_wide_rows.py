@@ -17,7 +17,7 @@ from spacy_treecrf import (
 )
 from spacy_treecrf.engine import wide_rows
 from spacy_treecrf.engine.encoding import columns, tallying
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.memm.label_history import LabelHistory, turned_round
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.wide_rows import GOES_ON, ROW_CELLS, suitable_width

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spacy_treecrf.engine.chain.chain import Chain
-from spacy_treecrf.engine.encoding.columns import Columns, fit_columns
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from tests.engine.enumeration import Problem, enumerate_paths, random_problem

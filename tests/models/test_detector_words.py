@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.future.detectors import Detector
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.trees.forest import grow_forest

@@ -9,7 +9,7 @@ import pytest
 
 from scripts.reproduce.future_bits import FutureBits, bit_features
 from spacy_treecrf.engine.chain.chain import log_normalizers, path_scores
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.memm.label_history import turned_round
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers

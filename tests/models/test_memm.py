@@ -10,7 +10,7 @@ import pytest
 
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.chain.chain import log_normalizers, path_scores
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRFRecipe

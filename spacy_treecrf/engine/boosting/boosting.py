@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.cached_scores import CachedScores
 from spacy_treecrf.engine.boosting.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.boosting.growing import ForestGrower
@@ -18,12 +19,7 @@ from spacy_treecrf.engine.boosting.linear import (
 )
 from spacy_treecrf.engine.boosting.potentials import Potentials, Update
 from spacy_treecrf.engine.boosting.pseudo import compute_pseudo_residuals
-from spacy_treecrf.engine.boosting.residuals import (
-    Annotated,
-    Bound,
-    Residuals,
-    compute_residuals,
-)
+from spacy_treecrf.engine.boosting.residuals import Bound, Residuals, compute_residuals
 from spacy_treecrf.engine.boosting.rounds import (
     BestRound,
     Callback,

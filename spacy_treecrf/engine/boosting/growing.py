@@ -6,13 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.cached_scores import CachedScores
-from spacy_treecrf.engine.boosting.residuals import (
-    ALL_ROWS,
-    Annotated,
-    Residuals,
-    RowResiduals,
-)
+from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, Residuals, RowResiduals
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.boosting.unbiased import observed_weight, weigh_observed
 from spacy_treecrf.engine.missing_values.incomplete_growing import grow_incomplete_tree

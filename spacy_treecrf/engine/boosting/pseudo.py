@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.residuals import Annotated, Bound, Residuals, edge_hessian
+from spacy_treecrf.engine.boosting.annotation import Annotated
+from spacy_treecrf.engine.boosting.residuals import Bound, Residuals, edge_hessian
 from spacy_treecrf.engine.chain.chain import (
     Chain,
     ScoredChunk,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.boosting.annotation import Annotated, AnnotationTotals, Observed
 from spacy_treecrf.engine.chain import chain as chains
 from spacy_treecrf.engine.chain.beam import beam_forward_backward
 from spacy_treecrf.engine.chain.chain import EVERYTHING_ALLOWED, Chain, ScoredChunk
@@ -27,9 +27,7 @@ from spacy_treecrf.engine.chain.transition_chain import (
 )
 from spacy_treecrf.engine.exact_sums import exact_terms, exact_total
 from spacy_treecrf.engine.kernel import kernel
-from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.engine.trees.contexts import count_lags
 
 # Bounds without regard to neighbours: sum_j |H_ij| = 2 p (1 - p) among the labels of one
 # position; an edge also meets the two edges beside it (theorem 4.2 without its messages).
@@ -42,21 +40,7 @@ Gradient = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 GradientOfLabel = Callable[[int, slice], Gradient]
 
 ALL_ROWS = slice(None)
-_NO_ROWS = np.zeros(0, np.int64)
 _NO_PAIRS = np.zeros((0, 0, 0), np.float32)
-
-
-class Observed(NamedTuple):
-    """The annotation of all rows, as kernels read it."""
-
-    labels: npt.NDArray[np.int32]  # shape: (n_rows,), 0 where there is none
-    context: npt.NDArray[np.int64]  # shape: (n_rows,), that of the annotated previous labels
-    n_valid: npt.NDArray[np.int64]  # shape: (n_rows,), how many contexts the row can have
-    # Row of `clamped` where the sequence is not fully annotated, else -1; empty if all are.
-    clamped_row: npt.NDArray[np.int64]
-    # shape: (n_clamped_rows, n_contexts, n_labels), what the model clamped to the known labels
-    # expects; may be empty
-    clamped: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -93,15 +77,6 @@ class Residuals:
         return np.stack([self.of_label(k, ALL_ROWS)[1] for k in range(self.edge_g.shape[1])])
 
 
-class AnnotationTotals(NamedTuple):
-    """What residuals need to know of the annotation of all rows."""
-
-    edge_counts: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted
-    n_starts: float  # weighted number of sequences
-    n_inner: float  # weighted number of rows behind the first ones
-    n_rows: int
-
-
 class ResidualSums(NamedTuple):
     """Sums over chunks: each array has few terms along its first axis (see `exact_sums`)."""
 
@@ -117,96 +92,6 @@ class RowResiduals(NamedTuple):
     of_label: GradientOfLabel
     clamped: npt.NDArray[np.float32]  # see `Residuals`
     sums: ResidualSums
-
-
-def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
-    """1 for the annotated label, and for every label where there is none.
-
-    shape: (n_rows, n_labels)
-    """
-    allowed: npt.NDArray[np.bool_] = labels[:, None] == np.arange(n_labels)[None, :]
-    allowed[labels == UNKNOWN_LABEL] = True
-    return allowed.astype(np.uint8)
-
-
-class Annotated:
-    """A training set's annotation in the forms that residuals need; computed once."""
-
-    def __init__(self, data: Sequences, n_labels: int, order: int, joint: bool) -> None:
-        self.data = data
-        self.n_labels = n_labels
-        self.order = order
-        self.joint = joint and order > 0
-        self.n_contexts = n_labels**order if self.joint else 1
-        self.lags = count_lags(data.offsets, order if self.joint else 0)
-        self.weighted = bool(np.any(data.weights != 1.0))
-        lengths = np.diff(data.offsets)
-        starts = data.offsets[:-1]
-        unknown = data.labels == UNKNOWN_LABEL
-        self.partial = np.add.reduceat(unknown, starts).astype(bool)
-        self.sequence_weights = np.add.reduceat(data.weights.astype(float), starts) / lengths
-        # The context that the annotated previous labels of each row make.
-        labels = np.maximum(data.labels, 0)
-        self.labels = labels
-        self.context = np.zeros(data.n_rows, np.int64)
-        if self.joint:
-            for lag in range(1, order + 1):
-                before = np.zeros(data.n_rows, np.int64)
-                before[lag:] = labels[:-lag]
-                self.context += np.where(self.lags >= lag, before * n_labels ** (lag - 1), 0)
-        # Counts of the annotated edges; partial sequences add their expectation every round.
-        weights = np.where(self.partial, 0.0, self.sequence_weights)
-        self.edge_counts = np.zeros((n_labels + 1, n_labels))
-        np.add.at(self.edge_counts[n_labels], labels[starts], weights)
-        inner = np.ones(data.n_rows, bool)
-        inner[starts] = False
-        inner = np.flatnonzero(inner)
-        row_weights = np.repeat(weights, lengths)
-        np.add.at(self.edge_counts, (labels[inner - 1], labels[inner]), row_weights[inner])
-
-    @cached
-    def totals(self) -> AnnotationTotals:
-        """Sums of the annotation, as residuals need them."""
-        inner = self.sequence_weights * (np.diff(self.data.offsets) - 1)
-        n_starts = float(self.sequence_weights.sum())
-        return AnnotationTotals(self.edge_counts, n_starts, float(inner.sum()), self.data.n_rows)
-
-    @cached
-    def clamped_chunks(self) -> list[tuple[int, int]]:
-        """The sequences of `clamped` that are in each chunk of all sequences, where some are."""
-        before = np.concatenate([[0], np.cumsum(self.partial)]).tolist()
-        chunks = [(before[first], before[last]) for first, last in self.data.chunks]
-        return [(first, last) for first, last in chunks if first < last]
-
-    @cached
-    def clamped(self) -> Annotated:
-        """The annotation of the sequences that are not fully annotated."""
-        rest = self.data.subset(np.flatnonzero(self.partial))
-        return Annotated(rest, self.n_labels, self.order, self.joint)
-
-    @cached
-    def clamped_row(self) -> npt.NDArray[np.int64]:
-        """The row in `clamped` of each row, or -1. shape: (n_rows,)"""
-        rows = np.full(self.data.n_rows, -1, np.int64)
-        inside = np.repeat(self.partial, np.diff(self.data.offsets))
-        rows[inside] = np.arange(int(inside.sum()))
-        return rows
-
-    @cached
-    def allowed(self) -> npt.NDArray[np.uint8]:
-        """Which labels the annotation allows. shape: (n_rows, n_labels)"""
-        return allowed_labels(self.data.labels, self.n_labels)
-
-    @cached
-    def n_valid(self) -> npt.NDArray[np.int64]:
-        """How many contexts each row can have. shape: (n_rows,)"""
-        n_valid: npt.NDArray[np.int64] = self.n_labels ** self.lags.astype(np.int64)
-        return n_valid
-
-    def observed(self, clamped: npt.NDArray[np.float32]) -> Observed:
-        """What is annotated, with what the model clamped to it expects (see `Observed`)."""
-        clamped_row = self.clamped_row if self.partial.any() else _NO_ROWS
-        return Observed(self.labels, self.context, self.n_valid, clamped_row, clamped)
 
 
 @dataclass(frozen=True)

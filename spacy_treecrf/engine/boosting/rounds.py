@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.residuals import allowed_labels
+from spacy_treecrf.engine.boosting.annotation import allowed_labels
 from spacy_treecrf.engine.boosting.span_f1 import SpanCounts, SpanLabels, count_spans
 from spacy_treecrf.engine.chain.chain import Chain, log_probability_of
 from spacy_treecrf.engine.chain.prediction import predict_labels

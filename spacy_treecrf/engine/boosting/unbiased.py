@@ -12,13 +12,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.residuals import (
-    ALL_ROWS,
-    Annotated,
-    Observed,
-    Residuals,
-    RowResiduals,
-)
+from spacy_treecrf.engine.boosting.annotation import Annotated, Observed
+from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, Residuals, RowResiduals
 from spacy_treecrf.engine.kernel import kernel
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.residuals import Annotated, compute_residuals
+from spacy_treecrf.engine.boosting.annotation import Annotated
+from spacy_treecrf.engine.boosting.residuals import compute_residuals
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences

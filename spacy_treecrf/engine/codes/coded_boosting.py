@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.potentials import ForestScorer, Scorer
-from spacy_treecrf.engine.boosting.residuals import Annotated
 from spacy_treecrf.engine.boosting.rounds import (
     Callback,
     HeldOut,

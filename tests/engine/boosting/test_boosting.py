@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf.engine.boosting.settings import Settings
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.fixed_grid import GRID, to_grid
 from spacy_treecrf.engine.sequences import CHUNK_ROWS, UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers

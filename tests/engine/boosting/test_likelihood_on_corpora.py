@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf.corpora import Salesman
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import Sequences
 from tests.engine.small_models import assert_never_falls, climb
 from tests.engine.training_data import Training

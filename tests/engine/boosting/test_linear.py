@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.linear import (
     LinearProblem,
     LinearWeights,
     linear_scores,
     solve_linear_round,
 )
-from spacy_treecrf.engine.boosting.residuals import Annotated, Bound, compute_residuals
+from spacy_treecrf.engine.boosting.residuals import Bound, compute_residuals
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.fixed_grid import GRID
 from spacy_treecrf.engine.sequences import ABSENT, MISSING

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.pseudo import compute_pseudo_residuals
-from spacy_treecrf.engine.boosting.residuals import Annotated, Bound
+from spacy_treecrf.engine.boosting.residuals import Bound
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.threads import Workers
 from tests.engine.enumeration import path_score

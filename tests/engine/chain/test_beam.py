@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_treecrf.engine.boosting.residuals import Annotated, Bound, compute_residuals
+from spacy_treecrf.engine.boosting.annotation import Annotated
+from spacy_treecrf.engine.boosting.residuals import Bound, compute_residuals
 from spacy_treecrf.engine.chain.beam import (
     NOTHING_KEPT,
     beam_forward_backward,

@@ -9,7 +9,8 @@ import numpy as np
 from spacy_treecrf.engine.boosting.potentials import Potentials, Scorer, mean_potentials
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.codes.bits import bit_probabilities, boosted_bit, perceptron_bit
-from spacy_treecrf.engine.encoding.columns import Columns, fit_columns
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from tests.tiny import tiny_data

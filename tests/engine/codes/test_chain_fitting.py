@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.boosting.residuals import Annotated, compute_residuals
+from spacy_treecrf.engine.boosting.annotation import Annotated
+from spacy_treecrf.engine.boosting.residuals import compute_residuals
 from spacy_treecrf.engine.chain.constraints import constrain
 from spacy_treecrf.engine.chain.decoding import viterbi
 from spacy_treecrf.engine.codes import chain_fitting

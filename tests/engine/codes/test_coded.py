@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.linear import LinearWeights
 from spacy_treecrf.engine.boosting.potentials import Potentials, Scorer
-from spacy_treecrf.engine.boosting.residuals import Annotated, compute_residuals
+from spacy_treecrf.engine.boosting.residuals import compute_residuals
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import constrain

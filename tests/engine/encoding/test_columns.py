@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from spacy_treecrf.engine.encoding import columns as columns_module
 from spacy_treecrf.engine.encoding import tallying
-from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS, Columns, fit_columns
+from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS, Columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import ABSENT, MISSING
 from tests.engine.feature_items import (
     INF,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_treecrf.engine.encoding import entry_tables, item_codes
-from spacy_treecrf.engine.encoding.columns import fit_columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.encoding.missing_methods import METHODS
 from tests.engine.encoding.naive_encoding import naive_encode
 from tests.engine.feature_items import ITEMS, KEYS, NAN, STRINGS, training

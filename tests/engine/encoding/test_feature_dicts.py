@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_treecrf.engine.encoding import feature_dicts
-from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS, fit_columns
+from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import ABSENT
 from tests.engine.feature_items import (
     INF,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from scripts.reproduce.future_bits import FutureBits, bit_features
-from spacy_treecrf.engine.encoding.columns import Columns, fit_columns
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.future.detector_growth import DetectorGrower
 from spacy_treecrf.engine.future.detectors import N_BITS, DetectorScorer, thermometer
 from spacy_treecrf.engine.future.future_boosting import FutureBooster

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from spacy_treecrf.engine.boosting.boosting import Booster
-from spacy_treecrf.engine.encoding.columns import Columns, fit_columns
+from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.encoding.missing_cells import missing_cells
 from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, METHODS
 from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN, Sequences
