@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.encoding.binning import MAX_BINS
+from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS, Columns
 from spacy_treecrf.engine.encoding.entry_tables import put_in_bins
 from spacy_treecrf.engine.encoding.feature_dicts import Events, Ids, new_ids, scan
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD, IMPUTATION, INDICATOR
@@ -27,11 +28,6 @@ from spacy_treecrf.engine.encoding.tallying import (
     rarely_held,
 )
 from spacy_treecrf.engine.sequences import ABSENT
-
-if TYPE_CHECKING:
-    pass
-
-from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS, Columns
 
 
 def fit_columns(
