@@ -1,7 +1,7 @@
 """Trees in preorder, as compact models store them: a node, its left subtree, its right subtree.
 
 Which nodes are leaves then tells the shape of all trees, so that no children are stored. Leaves
-have no tests, inner nodes no values, and nothing has a gain.
+have no tests, inner nodes no values, and nothing has a gain or a count of rows.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from spacy_treecrf.storage.state_reader import StateReader
 
 _CHILDREN = ("left", "right")
 _TESTS = ("feature", "threshold")
+_LEFT_OUT = (*_CHILDREN, "gain", "rows")
 
 
 def preorder_state(forest: Forest) -> dict[str, Any]:
     """Return what is stored of a forest whose trees leave nothing to missing values."""
     state = forest.to_state()
+    for name in _LEFT_OUT:
+        state.pop(name, None)
     order = np.argsort(_preorder_places(forest))
-    for name in NODE_FIELDS:
+    for name in state.keys() & NODE_FIELDS:
         state[name] = state[name][order]
     inner = state["kind"] != LEAF
     for name in _TESTS:
         state[name] = state[name][inner]
     state["value"] = state["value"][~inner]
-    for name in (*_CHILDREN, "gain"):
-        del state[name]
     return state
 
 
