@@ -75,6 +75,7 @@ class ClusterBooster(RoundBooster):
             RoundBooster.learn_round(self)
 
         self._whatever_happens(learn)
+        self.crew.finished_round()
         self.traffic.append(self.crew.traffic)
 
     def held_out_figures(self) -> HeldOut | None:
@@ -133,7 +134,9 @@ class ClusterBooster(RoundBooster):
     def _along_conjugate(
         self, residuals: Residuals, forest: Forest, edges: npt.NDArray[np.float64]
     ) -> Update:
-        raise NotImplementedError  # the estimator refuses the setting
+        raise ValueError(
+            "treecrf: step='conjugate' is not for clusters; use 'newton' or 'gradient'"
+        )
 
     def _fit_linear(self, residuals: Residuals) -> LinearWeights:
         trimmed = self._trimmed(self.crew.each("measure_linear"))

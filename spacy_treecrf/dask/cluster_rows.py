@@ -290,8 +290,13 @@ def _spans(sizes: Sequence[tuple[int, int]], cuts: Sequence[Cut]) -> list[Span]:
 def share_out(has: dict[str, list[int]], n_rows: dict[int, int]) -> dict[str, list[int]]:
     """Which spans each worker is to have, given which it has: lost ones go to those with least.
 
-    Workers that have none take some over from those with most.
+    Workers that have none take some over from those with most. A span that two have, because
+    workers were lost while it moved, stays with the first of them.
     """
+    seen: set[int] = set()
+    for member in sorted(has):
+        has[member] = [number for number in has[member] if number not in seen]
+        seen.update(has[member])
     load = {member: sum(n_rows[number] for number in own) for member, own in has.items()}
 
     def give(number: int, member: str) -> None:

@@ -24,6 +24,7 @@ from spacy_treecrf.dask.worker_state import StateLost, WorkerState
 DISTRIBUTION = "spacy-treecrf"
 POLL_SECONDS = 1.0
 WAIT_SECONDS = 60.0  # for the first worker
+MOST_LOSSES = 20  # without a finished round
 SETTLE = "settle"
 _TIMED_OUT = (TimeoutError, asyncio.TimeoutError)
 # What tasks raise when a worker has gone; whether it has is looked up.
@@ -94,6 +95,7 @@ class Crew:
         self.traffic = Traffic()
         self._numbers = itertools.count()
         self._checked: set[str] = set()
+        self._settled = 0  # times since the last round was finished
 
     def present(self) -> list[str]:
         """The addresses of all workers of the cluster, in order."""
@@ -128,6 +130,12 @@ class Crew:
 
         Tasks of before do nothing from now on.
         """
+        self._settled += 1
+        if self._settled > MOST_LOSSES:
+            raise ValueError(
+                f"treecrf: workers were lost {MOST_LOSSES} times without a finished round; look "
+                "into their logs, give them more memory, or cut the data into more parts"
+            )
         while True:
             self.epoch += 1
             self.members = self.present()
@@ -146,6 +154,10 @@ class Crew:
             raise ValueError(
                 f"treecrf: the cluster has had no worker for {WAIT_SECONDS:.0f} s; start some"
             ) from error
+
+    def finished_round(self) -> None:
+        """Forget the losses of before: the training goes on."""
+        self._settled = 0
 
     def submit(self, member: str, method: str, *args: Any) -> Future:
         self.traffic.messages += 1

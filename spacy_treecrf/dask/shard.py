@@ -131,7 +131,7 @@ class Shard:
         self.rows = None  # there is memory for one
         chain = self.job.chain(edges)
         self.rows = residuals_of_rows(self.annotated, self.train.scores, chain, bound, self.workers)
-        return self.rows.sums
+        return ResidualSums(*map(exact_terms, self.rows.sums))  # fewer than there are chunks
 
     def count_held_out(self, edges: npt.NDArray[np.float32]) -> HeldOutCounts | None:
         if self.held_out is None:

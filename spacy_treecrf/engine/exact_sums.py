@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+BLOCK = 4096
+
 
 def _total(values: list[float]) -> float:
     try:
@@ -23,10 +25,14 @@ def _total(values: list[float]) -> float:
 
 def exact_total(values: Floats) -> Floats:
     """The sum over the first axis. values: (n, ...)"""
-    if not len(values):
+    if not values.any():
         return np.zeros(values.shape[1:])
-    columns = values.reshape(len(values), -1).T.tolist()
-    return np.array([_total(column) for column in columns]).reshape(values.shape[1:])
+    columns = values.reshape(len(values), -1).T
+    totals = np.empty(len(columns))
+    for first in range(0, len(columns), BLOCK):  # as Python's floats they take much memory
+        some = columns[first : first + BLOCK].tolist()
+        totals[first : first + BLOCK] = [_total(column) for column in some]
+    return totals.reshape(values.shape[1:])
 
 
 def exact_terms(values: Floats) -> Floats:

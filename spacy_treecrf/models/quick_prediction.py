@@ -102,6 +102,8 @@ class QuickPredictor:
                 items = [*chain.from_iterable(X)] if offsets[-1] <= MAX_ROWS else None
             if type(items) is not list or not 0 < len(items) <= MAX_ROWS:
                 return None
+            if len(items) != offsets[-1]:  # a sequence that yields another number than its length
+                return None
             codes, ends, shape_of, shapes = self._ids.coded(items)
             if len(items) * self._row_cells > MAX_CELLS:
                 return None

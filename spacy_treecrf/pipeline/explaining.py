@@ -153,4 +153,11 @@ def _with_word(doc: Doc, token: int, word: str) -> Doc:
     words[token] = word
     other = Doc(doc.vocab, words=words, spaces=[bool(one.whitespace_) for one in doc])
     values: Any = doc.to_array(list(KEPT))
-    return other.from_array(list(KEPT), values)
+    other.from_array(list(KEPT), values)
+    token_at = {one.idx: one.i for one in doc}
+    for key, value in doc.user_data.items():
+        if isinstance(key, tuple) and key[0] == "._." and key[3] is None:  # no span's
+            _, name, index, _ = key
+            place = other if index is None else other[token_at[index]]
+            place._.set(name, value)
+    return other

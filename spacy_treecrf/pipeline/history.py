@@ -5,6 +5,7 @@ It stands in the pipe's cfg, which is stored with it, and `spacy-treecrf report`
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 KEY = "history"  # in the pipe's cfg: a list of pairs [rounds, loss]
@@ -22,8 +23,12 @@ class History:
         self._cfg.pop(KEY, None)
 
     def add(self, rounds: int, loss: float) -> None:
-        """Keep the loss per token of examples under a model of so many rounds."""
-        entries: list[list[float]] = self._cfg.setdefault(KEY, [])
+        """Keep the loss per token of examples under a model of so many rounds, if it is finite."""
+        if not isfinite(loss):
+            return
+        if not history_of(self._cfg):  # there is none, or something else in its place
+            self._cfg[KEY] = []
+        entries: list[list[float]] = self._cfg[KEY]
         if not entries or entries[-1][0] != rounds:
             self._batches = []
             entries.append([rounds, loss])

@@ -99,3 +99,19 @@ def test_threads_may_share_what_was_prepared(model: Any) -> None:
     expected = [model.quick.marginals([x]) for x in X]
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(lambda x: model.quick.marginals([x]), X)] == expected
+
+
+class Lazy:
+    """A sequence that yields fewer items than its length tells."""
+
+    def __len__(self) -> int:
+        return 100
+
+    def __iter__(self) -> Any:
+        return iter([dict(X[0][0])])
+
+
+def test_sequences_that_yield_another_number_than_their_length_take_the_ordinary_way() -> None:
+    model = BoostedCRF(**SMALL).fit(X, Y).model_
+    assert model.quick is not None
+    assert model.quick.labels([Lazy(), Lazy()], "viterbi") is None

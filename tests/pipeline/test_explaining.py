@@ -7,8 +7,10 @@ import json
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from spacy.training import Example
+
+from spacy_treecrf.pipeline.explaining import _with_word
 
 TEXTS = [
     ("Anna flew to Rome .", {"entities": [(0, 4, "PER"), (13, 17, "LOC")]}),
@@ -86,6 +88,20 @@ def test_other_words_are_tried_in_the_place_of_a_token(nlp):
     assert one.effects[0].after == pytest.approx(pipe.marginals(other)[3, label], abs=1e-6)
     with pytest.raises(ValueError, match="is no word"):
         pipe.explain(doc, [3], words=[" "])
+
+
+def test_docs_with_another_word_keep_the_values_of_extensions(nlp):
+    for holder in (Token, Doc):
+        holder.set_extension("shade", default=None, force=True)
+    doc = nlp("Anna flew to Rome .")
+    doc._.shade = "doc"
+    doc[1]._.shade, doc[4]._.shade = "verb", "end"
+    other = _with_word(doc, 3, "Timbuktu")
+    assert other.text == "Anna flew to Timbuktu ."
+    assert other._.shade == "doc"
+    assert [token._.shade for token in other] == [None, "verb", None, None, "end"]
+    for holder in (Token, Doc):
+        holder.remove_extension("shade")
 
 
 def test_an_empty_doc_has_an_empty_explanation(nlp):

@@ -40,3 +40,17 @@ def test_batches_between_two_steps_are_averaged() -> None:
 @pytest.mark.parametrize("stored", [None, "x", [1], [[1, "x"]], [[1, 2, 3]], {"a": 1}])
 def test_what_is_no_history_counts_as_none(stored: object) -> None:
     assert history_of({"history": stored}) == []
+
+
+@pytest.mark.parametrize("stored", ["x", [1], {"a": 1}])
+def test_history_begins_anew_where_something_else_was_stored(stored: object) -> None:
+    cfg: dict[str, object] = {"history": stored}
+    History(cfg).add(5, 1.0)
+    assert history_of(cfg) == [(5, 1.0)]
+
+
+def test_losses_that_json_cannot_hold_are_not_kept() -> None:
+    cfg: dict[str, object] = {}
+    for loss in (float("inf"), float("nan")):
+        History(cfg).add(5, loss)
+    assert history_of(cfg) == []

@@ -35,8 +35,8 @@ from spacy_treecrf.engine.trees.posting_lists import (
 )
 from spacy_treecrf.engine.trees.traversal import add_tree_scores_by_traversal
 from spacy_treecrf.engine.trees.wide_postings import (
-    MAX_WIDE_CONTEXTS,
     MAX_WIDE_LEAVES,
+    MAX_WIDE_MASKS,
     WidePostings,
     add_wide_tree_scores,
     build_wide_postings,
@@ -177,10 +177,10 @@ class ForestScorer:
         sizes = np.diff(forest.tree_first)
         small = (sizes + 1) // 2 <= MAX_MASK_LEAVES
         tree_of = np.repeat(np.arange(forest.n_trees), sizes)
-        small[tree_of[np.abs(forest.value) > MAX_MASK_VALUE]] = False
+        small[tree_of[np.abs(forest.value) >= MAX_MASK_VALUE]] = False
         self.large = forest.select(~small)
         wide = np.diff(self.large.tree_first) < 2 * MAX_WIDE_LEAVES
-        wide &= len(contexts.labels) <= MAX_WIDE_CONTEXTS
+        wide &= wide.sum() * len(contexts.labels) <= MAX_WIDE_MASKS
         self.walked = self.large.select(~wide)
         self.wide: WidePostings | None = None
         if wide.any():

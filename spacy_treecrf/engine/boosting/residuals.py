@@ -25,7 +25,7 @@ from spacy_treecrf.engine.chain.transition_chain import (
     independent,
     transition_factors,
 )
-from spacy_treecrf.engine.exact_sums import exact_terms, exact_total
+from spacy_treecrf.engine.exact_sums import exact_total
 from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.threads import Workers
 
@@ -78,7 +78,7 @@ class Residuals:
 
 
 class ResidualSums(NamedTuple):
-    """Sums over chunks: each array has few terms along its first axis (see `exact_sums`)."""
+    """Terms, along the first axis of each array, whose exact sums are those over all chunks."""
 
     expected_edges: npt.NDArray[np.float64]  # shape: (n_terms, n_labels + 1, n_labels)
     clamped_edges: npt.NDArray[np.float64]  # the same of partly annotated sequences
@@ -389,12 +389,7 @@ def residuals_of_rows(
         return g, h
 
     edges, gammas, log_ps = zip(*parts, strict=True)
-    sums = ResidualSums(
-        exact_terms(np.stack(edges)),
-        exact_terms(clamped.edges),
-        exact_terms(np.array(gammas)),
-        exact_terms(np.array(log_ps)),
-    )
+    sums = ResidualSums(np.stack(edges), clamped.edges, np.array(gammas), np.array(log_ps))
     return RowResiduals(of_label, clamped.pairs, sums)
 
 

@@ -70,6 +70,8 @@ class EntryIds:
         """Read every item of X once, numbers as bins; errors call X by the name."""
         found = _Found([np.empty(0, np.int32)], [np.empty(0, np.int64)])
         pending: list[list[Any]] = []  # sequences that are read together
+        # What a generator yields, it may change before it yields the next.
+        together_rows = BLOCK_ITEMS if isinstance(X, list | tuple) else 0
         n_rows = 0
         lengths: list[int] = []
         try:
@@ -79,7 +81,7 @@ class EntryIds:
                 lengths.append(len(sequence))
                 pending.append(sequence)
                 n_rows += len(sequence)
-                if n_rows >= BLOCK_ITEMS:
+                if n_rows >= together_rows:
                     together, pending, n_rows = pending, [], 0
                     self._read_together(together, name, len(lengths), found)
         except BaseException:

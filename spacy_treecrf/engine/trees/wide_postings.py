@@ -22,7 +22,7 @@ from spacy_treecrf.engine.trees.splitting import CATEGORICAL, CONTEXT, LEAF, NUM
 N_WORDS = 4  # of 64 bits, a bit for each leaf
 MAX_WIDE_LEAVES = 64 * N_WORDS
 # A tree has a mask for every context; where these are very many, walks take less memory.
-MAX_WIDE_CONTEXTS = 1 << 12
+MAX_WIDE_MASKS = 1 << 21  # of 32 bytes
 
 
 class WidePostings(NamedTuple):

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 from collections import OrderedDict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 
@@ -164,3 +165,18 @@ def test_an_earlier_error_comes_before_a_later_one():
     columns = fit_columns([[{"w": "a"}]])[0]
     with pytest.raises(TypeError, match=r"X\[1\]\[0\]"):
         columns.encode([[{"w": "a"}], [{"w": object()}], 3])
+
+
+def test_generators_may_use_one_list_and_one_dict_for_all_sequences() -> None:
+    columns, *_ = fit_columns([[{"w": letter}] for letter in "abc"])
+
+    def reused() -> Iterator[list[dict[str, str]]]:
+        item: dict[str, str] = {}
+        sequence = [item]
+        for letter in "abc":
+            item["w"] = letter
+            yield sequence
+
+    expected = columns.encode([[{"w": letter}] for letter in "abc"])
+    for found, wanted in zip(columns.encode(reused()), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
