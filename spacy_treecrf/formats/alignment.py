@@ -10,6 +10,7 @@ from spacy.util import filter_spans
 
 from spacy_treecrf.formats.annotated_text import (
     MISALIGNED,
+    NOT_ANNOTATED,
     OVERLAPPING,
     AnnotatedText,
     LabelledSpan,
@@ -24,10 +25,15 @@ def to_docs(
 ) -> Iterator[Doc]:
     """Docs whose entities are the spans; what cannot be one is counted in the tally.
 
+    Entities of docs are gold: so texts that nobody has annotated are left out, and counted too.
+
     alignment: What becomes of a span that begins or ends within a token: left out ("strict"), cut
     to the tokens inside of it ("contract"), or widened to the tokens that it touches ("expand").
     """
     for each in texts:
+        if each.predicted:
+            tally.leave_out(each, NOT_ANNOTATED)
+            continue
         doc = _with_tokens(each, nlp) or nlp.make_doc(each.text)
         found = [_token_span(doc, span, alignment) for span in each.spans]
         aligned = [span for span in found if span is not None]
