@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, to_docs
 from spacy_treecrf.formats.annotated_text import AnnotatedText, Tally
-from spacy_treecrf.formats.brat import read_brat, write_brat
+from spacy_treecrf.formats.brat import SPANS, TEXT, read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
 from spacy_treecrf.formats.doccano import read_doccano, write_doccano
 from spacy_treecrf.formats.label_studio import read_label_studio, write_label_studio
@@ -129,7 +129,7 @@ def convert(
         raise ValueError(f"treecrf: there is no {source}; check the path")
     tally = Tally()
     if writer.read is read_brat:
-        refuse_inputs(target, [source])
+        _refuse_folder(target, source)
         write_brat(_texts(reader, source, options, tally), target, options.force)
         return tally
     check_target(target)
@@ -139,6 +139,23 @@ def convert(
     with replacing(target) as file:
         file.writelines(_content(reader, writer, source, options, tally))
     return tally
+
+
+def _refuse_folder(target: Path, source: Path) -> None:
+    """Refuse a target that is no folder for BRAT's files, or that holds the source."""
+    if target.suffix in (TEXT, SPANS) and not target.is_dir():
+        raise ValueError(
+            f"treecrf: {target} is the name of one file, and each text becomes two of BRAT's; name "
+            "a folder"
+        )
+    refuse_inputs(target, [source])
+    folder = target.resolve()
+    given = (source.resolve(), source.parent.resolve() / source.name)
+    if any(folder in path.parents for path in given):
+        raise ValueError(
+            f"treecrf: the input {source} lies in the output {target}, which would be replaced; "
+            "name another output"
+        )
 
 
 def read_texts(
