@@ -20,8 +20,9 @@ from spacy_treecrf.formats.annotated_text import (
 )
 from spacy_treecrf.formats.brat import read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
-from spacy_treecrf.formats.converting import FORMATS, TextFormat, TokenFormat
+from spacy_treecrf.formats.converting import FORMATS, TextFormat, TokenFormat, convert
 from spacy_treecrf.formats.offsets import COUNTINGS, from_code_points, to_code_points
+from tests.refusals import assert_refused
 
 CHARACTERS = ["a", "B", " ", "\r\n", "\n", "\t", "\U0001f600", "\U0001f469\u200d\U0001f692"]
 CHARACTERS += ["e\u0301", "\u2028", "\ufeff", "\xdf", "|", "."]
@@ -175,3 +176,25 @@ def test_a_spacy_file_comes_back(tmp_path: Path) -> None:
     format = FORMATS["spacy"]
     assert isinstance(format, TokenFormat)
     assert list(from_docs(format.read(tmp_path / "a.spacy"))) == list(from_docs([doc]))
+
+
+def test_user_data_come_back_from_a_spacy_file(tmp_path: Path) -> None:
+    doc = nlp("Ann left")
+    kept = {("._.", "part", 0, None): "Name", ("._.", "part", 4, None): "Verb", "list": (1, 2.5)}
+    doc.user_data.update(kept)
+    DocBin(docs=[doc, nlp("other")], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    convert(tmp_path / "a.spacy", tmp_path / "b.spacy")
+    found = DocBin().from_disk(tmp_path / "b.spacy").get_docs(nlp.vocab)
+    assert [each.user_data for each in found] == [kept, {}]
+
+
+@pytest.mark.parametrize("name", ["conll", "conllu", "iob"])
+@pytest.mark.parametrize("label", ["A B", "A\tB", "A\u2003B"])
+def test_labels_with_blanks_are_refused_where_blanks_separate(name: str, label: str) -> None:
+    doc = nlp("Ann left")
+    doc.set_ents([spacy.tokens.Span(doc, 0, 1, label)])
+    format = FORMATS[name]
+    assert isinstance(format, TokenFormat)
+    assert format.write is not None
+    write = format.write
+    assert_refused(lambda: b"".join(write([doc])), repr(f"{label}")[1:-1])
