@@ -85,4 +85,9 @@ def from_docs(docs: Iterable[Doc]) -> Iterator[AnnotatedText]:
     for doc in docs:
         spans = [LabelledSpan(e.start_char, e.end_char, e.label_) for e in doc.ents]
         tokens = tuple((token.idx, token.idx + len(token)) for token in doc)
-        yield AnnotatedText(doc.text, tuple(spans), tokens)
+        yield AnnotatedText(doc.text, tuple(spans), tokens, predicted=not has_entities(doc))
+
+
+def has_entities(doc: Doc) -> bool:
+    """Whether the entities of a doc are known; there may be none of them."""
+    return bool(doc.has_annotation("ENT_IOB"))

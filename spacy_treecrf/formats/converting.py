@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, to_docs
-from spacy_treecrf.formats.annotated_text import AnnotatedText, Tally
+from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, has_entities, to_docs
+from spacy_treecrf.formats.annotated_text import NOT_ANNOTATED, AnnotatedText, Tally
 from spacy_treecrf.formats.brat import SPANS, TEXT, read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
 from spacy_treecrf.formats.doccano import read_doccano, write_doccano
@@ -46,10 +46,15 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TokenFormat:
-    """A format of tokens. write: What forms a file; None: it is only read."""
+    """A format of tokens.
+
+    write: What forms a file; None: it is only read.
+    entities_alone: Whether it keeps nothing but entities, so that docs without them teach nothing.
+    """
 
     read: Callable[[Path], Iterator[Doc]]
     write: Callable[[Iterable[Doc]], Iterator[bytes]] | None
+    entities_alone: bool = False
 
 
 FORMATS: dict[str, TextFormat | TokenFormat] = {
@@ -57,9 +62,9 @@ FORMATS: dict[str, TextFormat | TokenFormat] = {
     "label-studio": TextFormat(read_label_studio, write_label_studio, counted=True),
     "doccano": TextFormat(read_doccano, write_doccano, counted=True),
     "brat": TextFormat(read_brat, None),
-    "conll": TokenFormat(read_column_docs, write_column_docs),
+    "conll": TokenFormat(read_column_docs, write_column_docs, entities_alone=True),
     "conllu": TokenFormat(read_conllu, write_conllu),
-    "iob": TokenFormat(read_iob_docs, write_iob_docs),
+    "iob": TokenFormat(read_iob_docs, write_iob_docs, entities_alone=True),
     "json": TokenFormat(read_json_docs, None),
     "spacy": TokenFormat(read_spacy_docs, write_spacy_docs),
 }
@@ -185,7 +190,7 @@ def _content(
         return writer.write(texts, **_counting(writer, options))
     assert writer.write is not None
     if isinstance(reader, TokenFormat):
-        return writer.write(_counted_docs(reader.read(source), tally))
+        return writer.write(_counted_docs(reader.read(source), tally, writer.entities_alone))
     texts = _texts(reader, source, options, tally)
     return writer.write(to_docs(texts, _blank(options.language), options.alignment, tally))
 
@@ -202,8 +207,11 @@ def _counting(format: TextFormat, options: Options) -> dict[str, Any]:
     return {"counting": options.offsets} if format.counted else {}
 
 
-def _counted_docs(docs: Iterable[Doc], tally: Tally) -> Iterator[Doc]:
+def _counted_docs(docs: Iterable[Doc], tally: Tally, entities_alone: bool) -> Iterator[Doc]:
     for doc in docs:
+        if entities_alone and not has_entities(doc):
+            tally.left_out[NOT_ANNOTATED] += 1
+            continue
         tally.texts += 1
         tally.spans += len(doc.ents)
         yield doc

@@ -13,6 +13,7 @@ from spacy.tokens import DocBin
 from spacy_treecrf.formats.alignment import from_docs, to_docs
 from spacy_treecrf.formats.annotated_text import (
     MISALIGNED,
+    NOT_ANNOTATED,
     OVERLAPPING,
     AnnotatedText,
     LabelledSpan,
@@ -20,7 +21,7 @@ from spacy_treecrf.formats.annotated_text import (
 )
 from spacy_treecrf.formats.brat import read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
-from spacy_treecrf.formats.converting import FORMATS, TextFormat, TokenFormat, convert
+from spacy_treecrf.formats.converting import FORMATS, TextFormat, TokenFormat, convert, read_texts
 from spacy_treecrf.formats.offsets import COUNTINGS, from_code_points, to_code_points
 from tests.refusals import assert_refused
 
@@ -198,3 +199,17 @@ def test_labels_with_blanks_are_refused_where_blanks_separate(name: str, label: 
     assert format.write is not None
     write = format.write
     assert_refused(lambda: b"".join(write([doc])), repr(f"{label}")[1:-1])
+
+
+def test_docs_whose_entities_were_never_set_are_no_gold(tmp_path: Path) -> None:
+    known = nlp("Ann left")
+    known.set_ents([], default="outside")
+    DocBin(docs=[known, nlp("Bob left")]).to_disk(tmp_path / "a.spacy")
+    for target in ("b.conll", "b.iob"):
+        tally = convert(tmp_path / "a.spacy", tmp_path / target)
+        assert tally.summary() == {"texts": 1, "spans": 0, "left_out": {NOT_ANNOTATED: 1}}
+        assert "Bob" not in (tmp_path / target).read_text()
+    convert(tmp_path / "a.spacy", tmp_path / "c.spacy")
+    convert(tmp_path / "a.spacy", tmp_path / "c.jsonl", None, "prodigy")
+    for path, format in ((tmp_path / "c.spacy", None), (tmp_path / "c.jsonl", "prodigy")):
+        assert [each.predicted for each in read_texts(path, format)] == [False, True]
