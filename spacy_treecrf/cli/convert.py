@@ -49,7 +49,10 @@ def convert(
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Convert annotated texts between formats, or a model of CRFsuite into one of ours."""
+    """Convert annotated texts between formats, or a model of CRFsuite into one of ours.
+
+    Texts that nobody has annotated are left out where they would become gold, and counted.
+    """
     from spacy_treecrf.storage.crfsuite_file import is_crfsuite_file
 
     if source_format == CRFSUITE or (source_format is None and is_crfsuite_file(source)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -32,6 +31,18 @@ Examples:
   spacy-treecrf explain training/ner/model-best dev.spacy -o page.html --limit 100
   spacy-treecrf explain model.treecrf test.conll -o page.html
 """
+# What looks like the name of a file; all else that is no file is a text, as 24/7.
+SUFFIXES_OF_FILES = (
+    ".txt",
+    ".spacy",
+    ".conll",
+    ".conllu",
+    ".bio",
+    ".iob",
+    ".tsv",
+    ".csv",
+    ".jsonl",
+)
 
 
 # Many parameters: typer makes an option of each.
@@ -72,6 +83,7 @@ def explain(
     from spacy_treecrf.taggers.explaining import explain_chunks
     from spacy_treecrf.taggers.loading import load_tagger
 
+    _refuse_undecodable(model, source, output)
     if output is not None:
         inputs = [source] if _is_file(source) else []
         refuse_existing(output, force, model_input(model), *inputs)
@@ -93,6 +105,21 @@ def explain(
     typer.echo(f"saved to {output}")
 
 
+def _refuse_undecodable(model: str, source: str, output: Path | None) -> None:
+    """Refuse arguments whose bytes are no UTF-8: the page and the terminal cannot show them."""
+    given = {"model": model, "output": str(output or "")}
+    if not _is_file(source):
+        given["text"] = source
+    for name, value in given.items():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"treecrf: the {name} holds a byte that is no UTF-8, at character {error.start}; "
+                "write it in UTF-8"
+            ) from None
+
+
 def _is_file(source: str) -> bool:
     """Whether a source is a file; refuses what looks like the name of one that is not there."""
     try:
@@ -100,10 +127,7 @@ def _is_file(source: str) -> bool:
             return True
     except OSError:  # too long for a name
         return False
-    words = source.split()
-    if len(words) == 1 and (
-        os.sep in source or Path(source).suffix in (".spacy", ".txt", ".conll")
-    ):
+    if len(source.split()) == 1 and Path(source).suffix in SUFFIXES_OF_FILES:
         raise ValueError(f"treecrf: there is no file {source}; check the path")
     return False
 

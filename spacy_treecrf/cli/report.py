@@ -115,6 +115,11 @@ def _curves(tagger: Tagger, log: Path | None) -> list[LearningCurve]:
     from spacy_treecrf.taggers.column_tagger import ColumnTagger
 
     if isinstance(tagger, ColumnTagger):
+        if log is not None:
+            raise ValueError(
+                "treecrf: --log is a log of spaCy, and a model for column files has kept its own "
+                "curve; leave --log out"
+            )
         return curves_of_column_model(tagger.column_model.curve, tagger.model.rounds)
     from spacy_treecrf.pipeline.history import history_of
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger

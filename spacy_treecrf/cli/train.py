@@ -18,6 +18,7 @@ from spacy_treecrf.cli.common import (
 )
 from spacy_treecrf.cli.setting_options import takes_settings
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.storage.files import refuse_inputs
 
 if TYPE_CHECKING:
     from spacy_treecrf.columnar.files import ColumnFile
@@ -205,13 +206,18 @@ def _train_on_cluster(
     target: Path,
     as_json: bool,
 ) -> None:
-    """Train on the workers of a Dask cluster. options: of the template"""
+    """Train on the workers of a Dask cluster.
+
+    files: The training data and the held-out data, which may be globs.
+    options: The arguments that `make_template` takes to say what the columns are.
+    """
     from spacy_treecrf.columnar.training import TrainingStopped
-    from spacy_treecrf.dask.column_training import fit_on_cluster, template_of
+    from spacy_treecrf.dask.column_training import fit_on_cluster, input_files, template_of
 
     data, dev = files
-    template = template_of(str(data), **options)
     held_out = str(dev) if dev else None
+    refuse_inputs(target, input_files(str(data), held_out))
+    template = template_of(str(data), **options)
     watched = sys.stderr.isatty()
     try:
         fitted = fit_on_cluster(template, str(data), held_out, scheduler, settings, watched)
@@ -226,7 +232,7 @@ def _train_on_cluster(
 def _report(
     model: ColumnModel, target: Path, size: tuple[int, int], stopped: bool, as_json: bool
 ) -> None:
-    """Print what was learned. size: sequences and tokens"""
+    """Print what was learned. size: How many sequences and tokens it was learned from."""
     curve, crf = model.curve, model.crf
     best = crf.potentials.rounds
     result: dict[str, Any] = {

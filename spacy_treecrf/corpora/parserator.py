@@ -31,6 +31,10 @@ def read_parserator(path: Path) -> list[LabelledSequence]:
         reader.parser.Parse(data, True)
     except expat.ExpatError as error:
         raise malformed(path, error.lineno, expat.ErrorString(error.code), "XML") from None
+    except (LookupError, ValueError) as error:
+        if str(error).startswith("treecrf: "):  # of what the elements hold
+            raise
+        raise malformed(path, 1, f"an encoding that XML cannot have ({error})", "UTF-8") from None
     if not reader.sequences:
         raise ValueError(f"treecrf: {path} has no labelled strings; expected some in its root")
     return reader.sequences

@@ -10,6 +10,7 @@ from spacy.util import filter_spans
 
 from spacy_treecrf.formats.annotated_text import (
     MISALIGNED,
+    NOT_ANNOTATED,
     OVERLAPPING,
     AnnotatedText,
     LabelledSpan,
@@ -24,10 +25,15 @@ def to_docs(
 ) -> Iterator[Doc]:
     """Docs whose entities are the spans; what cannot be one is counted in the tally.
 
+    Entities of docs are gold: so texts that nobody has annotated are left out, and counted too.
+
     alignment: What becomes of a span that begins or ends within a token: left out ("strict"), cut
     to the tokens inside of it ("contract"), or widened to the tokens that it touches ("expand").
     """
     for each in texts:
+        if each.predicted:
+            tally.leave_out(each, NOT_ANNOTATED)
+            continue
         doc = _with_tokens(each, nlp) or nlp.make_doc(each.text)
         found = [_token_span(doc, span, alignment) for span in each.spans]
         aligned = [span for span in found if span is not None]
@@ -79,4 +85,9 @@ def from_docs(docs: Iterable[Doc]) -> Iterator[AnnotatedText]:
     for doc in docs:
         spans = [LabelledSpan(e.start_char, e.end_char, e.label_) for e in doc.ents]
         tokens = tuple((token.idx, token.idx + len(token)) for token in doc)
-        yield AnnotatedText(doc.text, tuple(spans), tokens)
+        yield AnnotatedText(doc.text, tuple(spans), tokens, predicted=not has_entities(doc))
+
+
+def has_entities(doc: Doc) -> bool:
+    """Whether the entities of a doc are known; there may be none of them."""
+    return bool(doc.has_annotation("ENT_IOB"))

@@ -9,6 +9,7 @@ from typing import Any
 
 # Why something of a file is not in the result, as reports say it.
 NOT_ACCEPTED = "texts whose answer is not accept"
+NOT_ANNOTATED = "texts that are not annotated"
 DISCONTINUOUS = "discontinuous spans"
 OTHER_RESULTS = "annotations that are no spans"
 MORE_ANNOTATIONS = "further annotations of a text"
@@ -34,7 +35,7 @@ class AnnotatedText:
     """A text and its spans, which may overlap.
 
     tokens: First and past-the-last character of each token, if they are known.
-    predicted: Whether the spans are suggestions that nobody has accepted.
+    predicted: Whether nobody has annotated the text: its spans, if any, are suggestions.
     name: What the text is called, if it has a name.
     """
 
@@ -59,6 +60,12 @@ class Tally:
             self.texts += 1
             self.spans += len(text.spans)
             yield text
+
+    def leave_out(self, text: AnnotatedText, why: str) -> None:
+        """Count a text that was counted as one that is left out."""
+        self.texts -= 1
+        self.spans -= len(text.spans)
+        self.left_out[why] += 1
 
     def lines(self) -> list[str]:
         """The report for people."""

@@ -5,7 +5,10 @@ Offsets are code points. Line ends are characters as all others, and blanks in t
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from spacy_treecrf.formats.annotated_text import (
     LabelledSpan,
     Tally,
 )
-from spacy_treecrf.storage.files import replacing
+from spacy_treecrf.storage.files import check_target, keep_owner_and_mode
 
 TEXT, SPANS = ".txt", ".ann"
 _OTHERS = tuple("ERAMN#*")  # events, relations, attributes, normalisations, notes, equivalences
@@ -82,20 +85,64 @@ def _in_a_line(text: str) -> str:
 
 
 def write_brat(texts: Iterable[AnnotatedText], folder: Path, force: bool = False) -> None:
-    """Write two files for each text into a folder, which is made if need be."""
+    """Write two files for each text into a folder, which is made if need be.
+
+    All files are formed before the first is put in place, so that an error in a text leaves the
+    folder as it was.
+
+    force: Whether the pairs of files that the folder holds are replaced, all of them.
+    """
+    held = _pairs_in(folder, force)
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()) and not force:
-        raise ValueError(f"treecrf: {folder} is not empty; use force, or name another folder")
+    try:
+        # Within the folder, as renames stay within a file system.
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".treecrf-") as place:
+            written = _write_pairs(texts, Path(place))
+            for name in written & held:
+                keep_owner_and_mode(Path(place, name), (folder / name).stat())
+            for name in sorted(written):
+                os.replace(Path(place, name), folder / name)
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+    for name in held - written:
+        (folder / name).unlink()
+
+
+def _pairs_in(folder: Path, force: bool) -> set[str]:
+    """The names of the files of a folder; refuses one that must not lose what it holds."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"treecrf: {folder} is a file; BRAT's files need a folder, name one")
+    held = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if held and not force:
+        raise ValueError(f"treecrf: {folder} is not empty; use --force, or name another folder")
+    for name in sorted(held):
+        path = folder / name
+        partner = path.with_suffix(TEXT if path.suffix == SPANS else SPANS)
+        is_plain = path.is_file() and not path.is_symlink()
+        if not is_plain or path.suffix not in (TEXT, SPANS) or partner.name not in held:
+            raise ValueError(
+                f"treecrf: {folder} also holds {name}, which is no {TEXT} file with its {SPANS} "
+                "file; name another folder, or delete it yourself"
+            )
+        check_target(path)
+    return held
+
+
+def _write_pairs(texts: Iterable[AnnotatedText], folder: Path) -> set[str]:
+    """Write the files of all texts into an empty folder; returns their names."""
     taken: set[str] = set()
     for number, each in enumerate(texts, start=1):
         name = each.name if _NAME.fullmatch(each.name) else f"doc-{number:05}"
-        while name in taken:
+        while name + TEXT in taken:
             name += f"-{number:05}"
-        taken.add(name)
-        with replacing(folder / (name + TEXT)) as file:
-            file.write(each.text.encode())
-        with replacing(folder / (name + SPANS)) as file:
-            file.writelines(_lines(each))
+        (folder / (name + TEXT)).write_bytes(each.text.encode())
+        (folder / (name + SPANS)).write_bytes(b"".join(_lines(each)))
+        taken |= {name + TEXT, name + SPANS}
+    return taken
 
 
 def _lines(each: AnnotatedText) -> Iterator[bytes]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, to_docs
-from spacy_treecrf.formats.annotated_text import AnnotatedText, Tally
-from spacy_treecrf.formats.brat import read_brat, write_brat
+from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, has_entities, to_docs
+from spacy_treecrf.formats.annotated_text import NOT_ANNOTATED, AnnotatedText, Tally
+from spacy_treecrf.formats.brat import SPANS, TEXT, read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
 from spacy_treecrf.formats.doccano import read_doccano, write_doccano
 from spacy_treecrf.formats.label_studio import read_label_studio, write_label_studio
@@ -46,10 +46,15 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TokenFormat:
-    """A format of tokens. write: What forms a file; None: it is only read."""
+    """A format of tokens.
+
+    write: What forms a file; None: it is only read.
+    entities_alone: Whether it keeps nothing but entities, so that docs without them teach nothing.
+    """
 
     read: Callable[[Path], Iterator[Doc]]
     write: Callable[[Iterable[Doc]], Iterator[bytes]] | None
+    entities_alone: bool = False
 
 
 FORMATS: dict[str, TextFormat | TokenFormat] = {
@@ -57,9 +62,9 @@ FORMATS: dict[str, TextFormat | TokenFormat] = {
     "label-studio": TextFormat(read_label_studio, write_label_studio, counted=True),
     "doccano": TextFormat(read_doccano, write_doccano, counted=True),
     "brat": TextFormat(read_brat, None),
-    "conll": TokenFormat(read_column_docs, write_column_docs),
+    "conll": TokenFormat(read_column_docs, write_column_docs, entities_alone=True),
     "conllu": TokenFormat(read_conllu, write_conllu),
-    "iob": TokenFormat(read_iob_docs, write_iob_docs),
+    "iob": TokenFormat(read_iob_docs, write_iob_docs, entities_alone=True),
     "json": TokenFormat(read_json_docs, None),
     "spacy": TokenFormat(read_spacy_docs, write_spacy_docs),
 }
@@ -129,7 +134,7 @@ def convert(
         raise ValueError(f"treecrf: there is no {source}; check the path")
     tally = Tally()
     if writer.read is read_brat:
-        refuse_inputs(target, [source])
+        _refuse_folder(target, source)
         write_brat(_texts(reader, source, options, tally), target, options.force)
         return tally
     check_target(target)
@@ -139,6 +144,23 @@ def convert(
     with replacing(target) as file:
         file.writelines(_content(reader, writer, source, options, tally))
     return tally
+
+
+def _refuse_folder(target: Path, source: Path) -> None:
+    """Refuse a target that is no folder for BRAT's files, or that holds the source."""
+    if target.suffix in (TEXT, SPANS) and not target.is_dir():
+        raise ValueError(
+            f"treecrf: {target} is the name of one file, and each text becomes two of BRAT's; name "
+            "a folder"
+        )
+    refuse_inputs(target, [source])
+    folder = target.resolve()
+    given = (source.resolve(), source.parent.resolve() / source.name)
+    if any(folder in path.parents for path in given):
+        raise ValueError(
+            f"treecrf: the input {source} lies in the output {target}, which would be replaced; "
+            "name another output"
+        )
 
 
 def read_texts(
@@ -168,7 +190,7 @@ def _content(
         return writer.write(texts, **_counting(writer, options))
     assert writer.write is not None
     if isinstance(reader, TokenFormat):
-        return writer.write(_counted_docs(reader.read(source), tally))
+        return writer.write(_counted_docs(reader.read(source), tally, writer.entities_alone))
     texts = _texts(reader, source, options, tally)
     return writer.write(to_docs(texts, _blank(options.language), options.alignment, tally))
 
@@ -185,8 +207,11 @@ def _counting(format: TextFormat, options: Options) -> dict[str, Any]:
     return {"counting": options.offsets} if format.counted else {}
 
 
-def _counted_docs(docs: Iterable[Doc], tally: Tally) -> Iterator[Doc]:
+def _counted_docs(docs: Iterable[Doc], tally: Tally, entities_alone: bool) -> Iterator[Doc]:
     for doc in docs:
+        if entities_alone and not has_entities(doc):
+            tally.left_out[NOT_ANNOTATED] += 1
+            continue
         tally.texts += 1
         tally.spans += len(doc.ents)
         yield doc

@@ -1,7 +1,7 @@
 """doccano's JSON lines: `label` or `labels` as lists, or `entities` as objects.
 
-Offsets are those of a browser, in units of UTF-16, unless the file says nothing else and the user
-does: there is no text in a span that could tell.
+doccano counts offsets as a browser does, in units of UTF-16. Some files count code points instead.
+A span does not hold its text, so a file cannot tell which of them it counts: the user says it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from spacy_treecrf.formats.annotated_text import (
     OTHER_RESULTS,
@@ -24,7 +25,12 @@ ENTITIES = "entities"
 
 
 def read_doccano(path: Path, tally: Tally, counting: str | None = None) -> Iterator[AnnotatedText]:
-    """The texts of a file; relations are left out. counting: How offsets are; None: in UTF-16."""
+    """The texts of a file; relations are left out.
+
+    A line without any field of spans is a text that nobody has annotated.
+
+    counting: How offsets are counted; None: in units of UTF-16.
+    """
     for line in json_lines(path):
         text = line.part("text" if "text" in line.value else "data").text()
         tally.left_out[OTHER_RESULTS] += len(line.items("relations"))
@@ -38,8 +44,9 @@ def read_doccano(path: Path, tally: Tally, counting: str | None = None) -> Itera
                 place_found = f"{start.value} and {end.value}"
                 raise start.wrong("a start before its end, both within the text", place_found)
             spans.append(LabelledSpan(first, last, label.label()))
+        predicted = not any(map(line.has, (*LISTS, ENTITIES)))
         name = str(line.value["id"]) if isinstance(line.value.get("id"), int) else ""
-        yield AnnotatedText(text, tuple(spans), name=name)
+        yield AnnotatedText(text, tuple(spans), predicted=predicted, name=name)
 
 
 def _listed(span: Field) -> tuple[Field, Field, Field]:
@@ -54,8 +61,13 @@ def _entity(span: Field) -> tuple[Field, Field, Field]:
 
 
 def write_doccano(texts: Iterable[AnnotatedText], counting: str | None = None) -> Iterator[bytes]:
-    """A line for each text, with `label`, as doccano imports it."""
+    """A line for each text, with `label`, as doccano imports it.
+
+    A text that nobody has annotated and that has no suggestions either has no `label`.
+    """
     for each in texts:
         place = from_code_points(each.text, counting or UTF_16)
-        spans = [[place(span.start), place(span.end), span.label] for span in each.spans]
-        yield (json.dumps({"text": each.text, "label": spans}, ensure_ascii=False) + "\n").encode()
+        line: dict[str, Any] = {"text": each.text}
+        if each.spans or not each.predicted:
+            line["label"] = [[place(s.start), place(s.end), s.label] for s in each.spans]
+        yield (json.dumps(line, ensure_ascii=False) + "\n").encode()

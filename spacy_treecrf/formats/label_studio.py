@@ -28,6 +28,7 @@ from spacy_treecrf.formats.offsets import (
 
 FROM_NAME, TO_NAME = "label", "text"  # names of the tags in the usual labelling config
 SPANS = "labels"
+OF_AN_ANNOTATION = ("annotation_id", "annotator")  # fields of JSON-MIN
 MODEL_VERSION = "spacy-treecrf"
 
 
@@ -48,7 +49,10 @@ def read_label_studio(
         else:  # the export that is called JSON-MIN
             text = task.part("text").text()
             regions = [region.table() for region in task.items(FROM_NAME)]
-            yield AnnotatedText(text, _spans(regions, text, counting), name=_name(task))
+            spans = _spans(regions, text, counting)
+            # An annotation without spans has no field for them.
+            predicted = not any(map(task.has, (FROM_NAME, *OF_AN_ANNOTATION)))
+            yield AnnotatedText(text, spans, predicted=predicted, name=_name(task))
 
 
 def _task(task: Field, tally: Tally, counting: str | None) -> AnnotatedText:

@@ -87,8 +87,17 @@ def write_column_docs(docs: Iterable[Doc]) -> Iterator[bytes]:
     for sentences in documents:
         for rows in [[(DOC_START, OUTSIDE)], *sentences] if marked else sentences:
             words, labels = zip(*rows, strict=True)
+            _refuse_blanks(labels)
             sequence = LabelledSequence(list(words), {LABEL: list(labels)})
             yield from conll_lines([sequence], LABEL, [])
+
+
+def _refuse_blanks(labels: Iterable[str]) -> None:
+    for label in labels:
+        if len(label.split()) > 1 or label != label.strip():
+            raise ValueError(
+                f"treecrf: the label {label!r} has a blank, which separates columns; rename it"
+            )
 
 
 def sentence_rows(doc: Doc) -> Iterator[list[tuple[str, str]]]:
@@ -158,5 +167,5 @@ def read_spacy_docs(path: Path) -> Iterator[Doc]:
 
 
 def write_spacy_docs(docs: Iterable[Doc]) -> Iterator[bytes]:
-    """The bytes of a .spacy file."""
-    yield DocBin(docs=docs, store_user_data=False).to_bytes()
+    """The bytes of a .spacy file; user data, which holds extensions, stay with their docs."""
+    yield DocBin(docs=docs, store_user_data=True).to_bytes()

@@ -37,6 +37,71 @@ def test_texts_become_docs_and_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert "not empty" in refused("convert", target, tmp_path / "brat", "--to", "brat")
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_folder_of_brat_is_replaced_as_a_whole_or_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "brat"
+    source, bad = tmp_path / "a.jsonl", tmp_path / "bad.jsonl"
+    lines = [json.dumps({"text": f"text {i}", "label": [[0, 4, "X"]]}) for i in range(3)]
+    source.write_text("\n".join(lines))
+    bad.write_text("\n".join([*lines, json.dumps({"text": "abc", "label": [[0, 1, "A B"]]})]))
+    to_brat = ("--from", "doccano", "--to", "brat", "--force")
+    assert "'A B'" in refused("convert", bad, folder, *to_brat)
+    assert not folder.exists()
+    good("convert", source, folder, *to_brat)
+    before = contents(folder)
+    assert len(before) == 6
+    for wrong in (bad, tmp_path / "cut.jsonl"):
+        (tmp_path / "cut.jsonl").write_text(lines[2] + "\n{")
+        refused("convert", wrong, folder, *to_brat)
+        assert contents(folder) == before
+    source.write_text(lines[1])
+    (folder / "doc-00001.txt").chmod(0o640)
+    good("convert", source, folder, *to_brat)
+    assert contents(folder) == {
+        "doc-00001.txt": b"text 1",
+        "doc-00001.ann": b"T1\tX 0 4\ttext\n",
+    }
+    assert (folder / "doc-00001.txt").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("other", ["annotation.conf", "notes.txt", "b.ann", "inner"])
+def test_a_folder_that_holds_anything_but_pairs_of_brat_is_refused(
+    tmp_path: Path, other: str
+) -> None:
+    source, folder = tmp_path / "a.conll", tmp_path / "brat"
+    source.write_text("a\tO\n")
+    good("convert", source, folder, "--to", "brat")
+    (folder / other).mkdir() if other == "inner" else (folder / other).write_text("mine")
+    names = sorted(path.name for path in folder.iterdir())
+    assert f"also holds {other}" in refused("convert", source, folder, "--force")
+    assert sorted(path.name for path in folder.iterdir()) == names
+
+
+def test_a_folder_of_brat_never_replaces_its_own_source(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "x.txt").write_text("abc")
+    (folder / "x.ann").write_text("T1\tX 0 1\ta\nR1\tIn Arg1:T1 Arg2:T1\n")
+    before = contents(folder)
+    for source in (folder / "x.ann", folder / "x.txt", folder):
+        said = refused("convert", source, folder, "--from", "brat", "--to", "brat", "--force")
+        assert "name another output" in said
+        assert contents(folder) == before
+
+
+def test_a_file_is_no_target_for_brat(tmp_path: Path) -> None:
+    source, taken = tmp_path / "a.conll", tmp_path / "taken"
+    source.write_text("a\tO\n")
+    taken.write_text("mine")
+    assert "name a folder" in refused("convert", source, tmp_path / "x.ann")
+    assert not (tmp_path / "x.ann").exists()
+    assert "is a file" in refused("convert", source, taken, "--to", "brat", "--force")
+    assert taken.read_text() == "mine"
+
+
 def test_wrong_options_are_refused_before_a_file_is_written(tmp_path: Path) -> None:
     source = tmp_path / "a.conll"
     source.write_text("a\tO\n")

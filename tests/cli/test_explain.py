@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from spacy.tokens import DocBin
 
 from spacy_treecrf.pages.packing import unpacked
@@ -79,3 +81,23 @@ def test_refusals(shared: Path, tmp_path: Path) -> None:
     page.write_text("mine")
     assert "use --force" in refused("explain", shared / "pipeline", "Ann", "-o", page)
     assert page.read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["24/7", "and/or", "/", "http://example.org/a"])
+def test_a_slash_alone_makes_no_file_of_a_text(shared: Path, text: str) -> None:
+    assert "why" in good("explain", shared / "pipeline", text)
+
+
+def test_names_of_files_that_are_not_there_are_no_texts(shared: Path) -> None:
+    for name in ("no/such.txt", "such.conll", "a/b.conllu", "such.jsonl"):
+        assert f"there is no file {name}" in refused("explain", shared / "pipeline", name)
+
+
+def test_arguments_that_are_no_utf_8_are_refused(shared: Path, tmp_path: Path) -> None:
+    text = os.fsdecode(b"caf\xe9")
+    page = tmp_path / "page.html"
+    assert "the text holds a byte" in refused("explain", shared / "pipeline", text)
+    assert "the text holds a byte" in refused("explain", shared / "pipeline", text, "-o", page)
+    assert "the output holds" in refused("explain", shared / "pipeline", "Ann", "-o", text)
+    assert "the model holds" in refused("explain", text, "Ann")
+    assert not page.exists()

@@ -67,3 +67,13 @@ def test_the_page_is_the_same_again(shared: Path, tmp_path: Path, threads: str) 
         good("report", *arguments, "--resamples", "20", "--threads", threads)
         pages.append((tmp_path / name).read_bytes())
     assert pages[0] == pages[1]
+
+
+def test_a_log_of_spacy_is_refused_for_a_model_of_column_files(
+    shared: Path, tmp_path: Path
+) -> None:
+    log, page = tmp_path / "log.jsonl", tmp_path / "report.html"
+    log.write_text("{}\n")
+    arguments = (shared / "weak.treecrf", shared / "test.conll", "-o", page)
+    assert "leave --log out" in refused("report", *arguments, "--log", log)
+    assert not page.exists()

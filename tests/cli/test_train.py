@@ -227,3 +227,35 @@ def test_held_out_text_of_another_kind_does_not_end_training_at_once(tmp_path: P
     assert results["log_likelihood"]["trees"] == 0
     assert results["auto"]["trees"] > 300
     assert results["auto"]["held_out_f1"] > results["log_likelihood"]["held_out_f1"] + 0.04
+
+
+@pytest.mark.parametrize("option", ["data", "dev"])
+def test_on_a_cluster_an_output_that_a_glob_means_is_refused(tmp_path: Path, option: str) -> None:
+    pytest.importorskip("distributed")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    part, other = tiny_file(parts, "a.conll"), tiny_file(tmp_path)
+    before = part.read_bytes()
+    files = [parts / "*.conll"] if option == "data" else [other, "--dev", parts / "*.conll"]
+    there = ["--scheduler", "tcp://127.0.0.1:1", "--force"]
+    assert "is the input" in refused("train", *files, "-o", part, *there)
+    assert part.read_bytes() == before
+
+
+WITHOUT_DASK = """
+import sys
+sys.modules[{missing!r}] = None
+from spacy_treecrf.cli.app import main
+sys.argv = ["spacy-treecrf", "train", *{arguments!r}, "--scheduler", "tcp://127.0.0.1:1"]
+main()
+"""
+
+
+@pytest.mark.parametrize("missing", ["dask", "distributed"])
+def test_a_cluster_without_the_extra_says_what_to_install(tmp_path: Path, missing: str) -> None:
+    arguments = [str(tiny_file(tmp_path)), "-o", str(tmp_path / "m.treecrf")]
+    code = WITHOUT_DASK.format(missing=missing, arguments=arguments)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stderr.startswith("treecrf: spacy_treecrf.dask needs ")
+    assert "install spacy-treecrf[dask]" in run.stderr

@@ -53,6 +53,15 @@ def test_other_xml_is_refused_with_its_line(
     assert_refused(lambda: read_parserator(path), *parts)
 
 
+@pytest.mark.parametrize("encoding", ["foo", "utf-32", "utf-7", "idna", "punycode", "hex", "cp037"])
+def test_an_encoding_that_cannot_be_read_is_refused(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "labeled.xml"
+    path.write_text(f'<?xml version="1.0" encoding="{encoding}"?>\n{GOOD}')
+    assert_refused(lambda: read_parserator(path), "labeled.xml, line 1", "encoding")
+    path.write_bytes(f'<?xml version="1.0" encoding="cp1252"?>\n{GOOD}'.encode("cp1252"))
+    assert len(read_parserator(path)) == 2
+
+
 def test_a_file_without_strings_or_none_at_all_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "labeled.xml"
     assert_refused(lambda: read_parserator(path), "cannot read")

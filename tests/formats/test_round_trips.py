@@ -13,6 +13,7 @@ from spacy.tokens import DocBin
 from spacy_treecrf.formats.alignment import from_docs, to_docs
 from spacy_treecrf.formats.annotated_text import (
     MISALIGNED,
+    NOT_ANNOTATED,
     OVERLAPPING,
     AnnotatedText,
     LabelledSpan,
@@ -20,8 +21,9 @@ from spacy_treecrf.formats.annotated_text import (
 )
 from spacy_treecrf.formats.brat import read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
-from spacy_treecrf.formats.converting import FORMATS, TextFormat, TokenFormat
+from spacy_treecrf.formats.converting import FORMATS, TextFormat, TokenFormat, convert, read_texts
 from spacy_treecrf.formats.offsets import COUNTINGS, from_code_points, to_code_points
+from tests.refusals import assert_refused
 
 CHARACTERS = ["a", "B", " ", "\r\n", "\n", "\t", "\U0001f600", "\U0001f469\u200d\U0001f692"]
 CHARACTERS += ["e\u0301", "\u2028", "\ufeff", "\xdf", "|", "."]
@@ -175,3 +177,39 @@ def test_a_spacy_file_comes_back(tmp_path: Path) -> None:
     format = FORMATS["spacy"]
     assert isinstance(format, TokenFormat)
     assert list(from_docs(format.read(tmp_path / "a.spacy"))) == list(from_docs([doc]))
+
+
+def test_user_data_come_back_from_a_spacy_file(tmp_path: Path) -> None:
+    doc = nlp("Ann left")
+    kept = {("._.", "part", 0, None): "Name", ("._.", "part", 4, None): "Verb", "list": (1, 2.5)}
+    doc.user_data.update(kept)
+    DocBin(docs=[doc, nlp("other")], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    convert(tmp_path / "a.spacy", tmp_path / "b.spacy")
+    found = DocBin().from_disk(tmp_path / "b.spacy").get_docs(nlp.vocab)
+    assert [each.user_data for each in found] == [kept, {}]
+
+
+@pytest.mark.parametrize("name", ["conll", "conllu", "iob"])
+@pytest.mark.parametrize("label", ["A B", "A\tB", "A\u2003B"])
+def test_labels_with_blanks_are_refused_where_blanks_separate(name: str, label: str) -> None:
+    doc = nlp("Ann left")
+    doc.set_ents([spacy.tokens.Span(doc, 0, 1, label)])
+    format = FORMATS[name]
+    assert isinstance(format, TokenFormat)
+    assert format.write is not None
+    write = format.write
+    assert_refused(lambda: b"".join(write([doc])), repr(f"{label}")[1:-1])
+
+
+def test_docs_whose_entities_were_never_set_are_no_gold(tmp_path: Path) -> None:
+    known = nlp("Ann left")
+    known.set_ents([], default="outside")
+    DocBin(docs=[known, nlp("Bob left")]).to_disk(tmp_path / "a.spacy")
+    for target in ("b.conll", "b.iob"):
+        tally = convert(tmp_path / "a.spacy", tmp_path / target)
+        assert tally.summary() == {"texts": 1, "spans": 0, "left_out": {NOT_ANNOTATED: 1}}
+        assert "Bob" not in (tmp_path / target).read_text()
+    convert(tmp_path / "a.spacy", tmp_path / "c.spacy")
+    convert(tmp_path / "a.spacy", tmp_path / "c.jsonl", None, "prodigy")
+    for path, format in ((tmp_path / "c.spacy", None), (tmp_path / "c.jsonl", "prodigy")):
+        assert [each.predicted for each in read_texts(path, format)] == [False, True]

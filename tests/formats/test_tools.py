@@ -12,6 +12,7 @@ from spacy_treecrf.formats.annotated_text import (
     DISCONTINUOUS,
     MORE_ANNOTATIONS,
     NOT_ACCEPTED,
+    NOT_ANNOTATED,
     OTHER_RESULTS,
     AnnotatedText,
     LabelledSpan,
@@ -96,6 +97,53 @@ def test_label_studio_without_annotations_gives_the_best_prediction(tmp_path: Pa
     small = {"id": 1, "text": TEXT, "label": [each["value"] for each in UNITS]}
     found = read_texts(write(tmp_path / "min.json", [small]), "label-studio")
     assert found == [AnnotatedText(TEXT, SPANS, name="1")]
+
+
+DONE = {"result": []}
+CANCELLED = {"was_cancelled": True, "result": [region(0, 1, "a", "X")]}
+GUESSED = {"score": 1.0, "result": [region(0, 1, "a", "X")]}
+
+
+@pytest.mark.parametrize(
+    ("format", "annotated", "others"),
+    [
+        (
+            "prodigy",
+            {"text": "a", "spans": [], "answer": "accept"},
+            [{"text": "a"}, {"text": "a", "spans": [{"start": 0, "end": 1, "label": "X"}]}],
+        ),
+        (
+            "label-studio",
+            {"data": {"text": "a"}, "annotations": [DONE], "predictions": [GUESSED]},
+            [
+                {"data": {"text": "a"}},
+                {"data": {"text": "a"}, "annotations": [CANCELLED]},
+                {"data": {"text": "a"}, "annotations": [CANCELLED], "predictions": [GUESSED]},
+            ],
+        ),
+        ("label-studio", {"text": "a", "annotation_id": 3}, [{"text": "a"}]),
+        ("doccano", {"text": "a", "label": []}, [{"text": "a"}, {"text": "a", "label": None}]),
+    ],
+)
+@pytest.mark.parametrize("target", ["b.spacy", "b.conll", "b.conllu", "b.iob"])
+def test_texts_that_nobody_annotated_are_no_gold(
+    tmp_path: Path, format: str, annotated: Any, others: list[Any], target: str
+) -> None:
+    lines = [annotated, *others]
+    path = write(tmp_path / "a", *([lines] if format == "label-studio" else lines))
+    tally = convert(path, tmp_path / target, format)
+    assert tally.summary() == {"texts": 1, "spans": 0, "left_out": {NOT_ANNOTATED: len(others)}}
+    assert f"left out: {len(others)} texts that are not annotated" in tally.lines()
+    (found,) = read_texts(tmp_path / target)
+    assert (found.text.strip(), found.spans) == ("a", ())
+
+
+def test_a_text_without_suggestions_stays_one_that_is_not_annotated(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"text": "a"}, {"text": "b", "answer": "accept"})
+    for before, after in (("prodigy", "doccano"), ("doccano", "label-studio")):
+        convert(path, tmp_path / after, before, after)
+        path = tmp_path / after
+        assert [each.predicted for each in read_texts(path, after)] == [True, False]
 
 
 @pytest.mark.parametrize(

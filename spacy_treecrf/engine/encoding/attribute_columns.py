@@ -6,8 +6,9 @@ the value of an attribute.
 
 Sequences hold features and no values. So an attribute that may have any value has further features
 behind all attributes, one for each binary digit of a value and each sign, whose weights are the
-attribute's weight times the digit: 2.5 is the digits 2 and 0.5. Other attributes may have whole
-values: their feature is then repeated in the row.
+attribute's weight times the digit: 2.5 is the digits 2 and 0.5. A value is rounded to a multiple of
+the smallest digit, 2**-32, and one that is rounded to 0 has no feature. Other attributes may have
+whole values: their feature is then repeated in the row.
 """
 
 from __future__ import annotations

@@ -101,8 +101,11 @@ def test_attributes_and_values_are_those_that_crfsuite_sees(
     rows = [row for _, block, _ in columns.encode_blocks(X) for row in block]
     flat_items = [item for sequence in X for item in sequence]
     for row, item in zip(rows, flat_items, strict=True):
-        expected = expected_values(item, set(known))
-        assert values_of(columns, row) == pytest.approx(expected, rel=1e-6, abs=2.0**-32)
+        # What is below the smallest digit has no feature: the value is then 0, not another one.
+        nothing = dict.fromkeys(known, 0.0)
+        expected = nothing | expected_values(item, set(known))
+        found = nothing | values_of(columns, row)
+        assert found == pytest.approx(expected, rel=1e-6, abs=2.0**-32)
         assert (np.diff(row[row != ABSENT]) >= 0).all()
 
 
@@ -124,6 +127,15 @@ def test_a_whole_value_without_digits_repeats_the_feature() -> None:
     assert_refused(lambda: columns.encode([[{"a": 0.5}]]), "X[0][0]", "'a'", "0.5")
     assert_refused(lambda: columns.encode([[{}], [{}, {"a": -1}]]), "X[1][1]", "-1")
     assert_refused(lambda: columns.encode([[{"b": 1001}]]), "1001")
+
+
+def test_a_value_is_rounded_to_the_smallest_digit_and_a_smaller_one_is_nothing() -> None:
+    columns = attribute_columns(["a"], np.zeros(1, np.int32))
+    least = 2.0**-32
+    values = [1.1754943508222875e-38, -least / 4, least, -least, 1.5 * least, 3 + least]
+    _, rows, _ = next(columns.encode_blocks([[{"a": value} for value in values]]))
+    found = [values_of(columns, row).get("a", 0.0) for row in rows]
+    assert found == [0.0, 0.0, least, -least, 2 * least, 3.0]
 
 
 def test_a_key_is_what_most_attributes_have_before_their_last_separator() -> None:
