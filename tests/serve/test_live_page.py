@@ -138,6 +138,21 @@ def test_what_is_typed_is_never_markup(chromium: Any, server: Server) -> None:
         assert page.locator("img").count() == 0
 
 
+def test_characters_of_two_units_leave_the_text_as_it_is(chromium: Any, server: Server) -> None:
+    """Offsets count code points, and the strings of browsers count units of UTF-16."""
+    text = "😀 Ann 🏳️‍🌈  saw New York😀 ."
+    shown = """() => {
+        const copy = document.querySelector(".sequence").cloneNode(true);
+        for (const type of copy.querySelectorAll(".type")) type.remove();
+        return copy.textContent;
+    }"""
+    with opened(chromium, server) as page:
+        page.locator("#text").press_sequentially(text)
+        page.wait_for_function(f"text => ({shown})() === text", arg=text)
+        page.locator(".token", has_text="saw").click()
+        wait_for_panel(page, "saw")
+
+
 def test_labels_of_tokens_are_shown_below_them(chromium: Any, tmp_path: Path) -> None:
     trained_nlp("tag").to_disk(tmp_path / "tagger")
     with Server(tmp_path / "tagger") as own, opened(chromium, own, 400) as page:
