@@ -1,12 +1,16 @@
-"""Which names a server may be asked for, by the address that it is bound to."""
+"""Names that a server may be asked for, by the address that it is bound to, and its start."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import socket
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
-from spacy_treecrf.serve.server import LOOPBACK, bind, hosts_for
+from spacy_treecrf.serve.limits import Limits
+from spacy_treecrf.serve.server import LOOPBACK, bind, hosts_for, run
 
 
 def bound_hosts(host: str, *allowed: str) -> set[str] | None:
@@ -37,6 +41,19 @@ def test_loopback_addresses_of_ipv6_count_as_such(host: str) -> None:
 def test_on_every_address_any_name_is_known_unless_some_are_given() -> None:
     assert bound_hosts("0.0.0.0") is None
     assert bound_hosts("0.0.0.0", "ner.example.org") == {"0.0.0.0", "ner.example.org", *LOOPBACK}
+
+
+def test_a_server_that_could_not_start_does_not_say_that_it_serves() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "lifespan"
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": "no"})
+
+    said: list[str] = []
+    with bind("127.0.0.1", 0) as bound, contextlib.suppress(SystemExit):
+        run(app, bound, Limits(), lambda: said.append("serving"), lambda: None)
+    gc.unfreeze()
+    assert not said
 
 
 def test_an_empty_host_is_refused() -> None:
