@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from spacy_treecrf.cli.common import reports_errors
+from spacy_treecrf.cli.interrupts import noted_interrupts
 
 EXAMPLES = """\b
 Examples:
@@ -51,17 +52,17 @@ def serve(
     """
     from spacy_treecrf.serve.extra import require_serve
 
-    require_serve()
-    from spacy_treecrf.serve import server
-    from spacy_treecrf.serve.annotating import PipelineAnnotator
-    from spacy_treecrf.serve.app import make_app
-    from spacy_treecrf.serve.limits import Limits
+    with noted_interrupts() as interrupts:
+        require_serve()
+        from spacy_treecrf.serve import server
+        from spacy_treecrf.serve.annotating import PipelineAnnotator
+        from spacy_treecrf.serve.app import make_app
+        from spacy_treecrf.serve.limits import Limits
 
-    limits = Limits(max_bytes, timeout, queue, batch)
-    bound = server.bind(host, port)
-    with bound:
-        annotator = PipelineAnnotator.load(model, pipe, threads)
-        annotator.warm_up()
-        app = make_app(annotator, limits, server.hosts_for(host, allow_host or []))
-        address = server.address_of(bound)
-        server.run(app, bound, limits, lambda: typer.echo(f"serving {model} at {address}"))
+        limits = Limits(max_bytes, timeout, queue, batch)
+        with server.bind(host, port) as bound:
+            annotator = PipelineAnnotator.load(model, pipe, threads)
+            annotator.warm_up()
+            app = make_app(annotator, limits, server.hosts_for(host, bound, allow_host or []))
+            serving = f"serving {model} at {server.address_of(bound)}"
+            server.run(app, bound, limits, lambda: typer.echo(serving), interrupts.check)

@@ -18,7 +18,7 @@ from spacy_treecrf.pipeline.confidence import span_probability, token_probabilit
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.serve.batching import Answer, Input
 from spacy_treecrf.serve.refusals import Refusal
-from spacy_treecrf.serve.schemas import ExplainRequest
+from spacy_treecrf.serve.schemas import MAX_POSITIONS, MAX_TRIED, ExplainRequest
 from spacy_treecrf.taggers.loading import load_pipe
 from spacy_treecrf.taggers.pipeline_tagger import doc_of_words
 
@@ -123,9 +123,15 @@ class PipelineAnnotator:
             if value is not None and value not in self.pipe.sequence_labels:
                 names = ", ".join(self.pipe.sequence_labels)
                 raise Refusal(400, f"{field}: {value} is no label; there are {names}", field)
+        positions = self._positions(doc, wanted)
+        n_positions = len(doc) if positions is None else len(positions)
+        n_tried = len(doc) * len(wanted.words) * n_positions
+        if n_tried > MAX_TRIED:
+            reason = f"words: they make {n_tried} tokens to label, more than {MAX_TRIED}"
+            raise Refusal(400, f"{reason}; pass fewer words or positions", "words")
         explanation = self.pipe.explain(
             doc,
-            wanted.positions,
+            positions,
             label=wanted.label,
             against=wanted.against,
             interactions=wanted.interactions,
@@ -135,6 +141,21 @@ class PipelineAnnotator:
         )
         told: Answer = explanation.to_dict()
         return told
+
+    def _positions(self, doc: Doc, wanted: ExplainRequest) -> list[int] | None:
+        """The tokens to explain, of which there are few. None: the pipe chooses."""
+        if wanted.positions is not None:
+            return sorted(set(wanted.positions))
+        if len(doc) <= MAX_POSITIONS:
+            return None
+        positions = list(range(len(doc)))
+        if self.has_spans:
+            ((labels, _),) = self.pipe.nbest(doc, 1)
+            positions = [i for first, after, _ in biluo_spans(labels) for i in range(first, after)]
+        if len(positions) > MAX_POSITIONS:
+            reason = f"positions: {len(positions)} tokens would be explained"
+            raise Refusal(400, f"{reason}; name at most {MAX_POSITIONS} of them", "positions")
+        return positions
 
     def _spans(
         self, doc: Doc, text: str, offsets: list[tuple[int, int]], labels: Sequence[str | None]

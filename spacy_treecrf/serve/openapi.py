@@ -56,6 +56,7 @@ class Operation:
     answer: tuple[str, Any]
     body: tuple[str, Any] | None = None
     errors: tuple[int, ...] = ()
+    ended: str | None = None  # what a 503 with the same answer as a 200 says
 
 
 OPERATIONS = (
@@ -84,7 +85,13 @@ OPERATIONS = (
         OF_BODIES,
     ),
     Operation("/", "get", "A page to try it.", ("text/html", str)),
-    Operation("/health", "get", "Whether the server works.", (JSON, Health)),
+    Operation(
+        "/health",
+        "get",
+        "Whether the server works.",
+        (JSON, Health),
+        ended="The server does not annotate any more.",
+    ),
     Operation("/metrics", "get", "Counters for Prometheus.", (MEDIA_TYPE, str)),
     Operation("/openapi.json", "get", "This description.", (JSON, dict[str, Any])),
 )
@@ -137,6 +144,8 @@ def _operation(operation: Operation, schemas: dict[Any, Any]) -> dict[str, Any]:
     for status in sorted({*OF_ALL, *operation.errors}):
         error = content(JSON, ErrorAnswer)
         responses[str(status)] = {"description": ERRORS[status], "content": error}
+    if operation.ended is not None:
+        responses["503"] = {"description": operation.ended, "content": content(*operation.answer)}
     described["responses"] = responses
     return described
 

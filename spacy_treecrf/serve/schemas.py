@@ -13,6 +13,7 @@ MAX_NBEST = 100
 MAX_POSITIONS = 100
 MAX_EFFECTS = 100
 MAX_WORDS = 20
+MAX_TRIED = 200_000  # tokens of the texts in which other words are tried
 Word = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -87,7 +88,8 @@ class ExplainRequest(_Request):
     text: str = _optional("One text.")
     tokens: list[Word] = _optional("One text as its tokens, which are then kept.")
     positions: list[Annotated[int, Field(ge=0)]] = _optional(
-        "Numbers of tokens, from 0; by default the tokens of spans, or all where none are spans.",
+        "Numbers of tokens, from 0; by default the tokens of spans, or all where labels are no "
+        f"spans, if these are at most {MAX_POSITIONS}.",
         min_length=1,
         max_length=MAX_POSITIONS,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,8 @@ KEEP_ALIVE = 30  # seconds for which a connection without requests stays
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket at this address, which does not listen yet; port 0 takes any that is free."""
+    if not host:  # to the system, an empty one is every address
+        raise ValueError("treecrf: --host is empty; name an address, 0.0.0.0 for every one")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -43,21 +46,30 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def hosts_for(host: str, allowed: Sequence[str]) -> set[str] | None:
-    """Names that the Host header may have; None: any.
+def hosts_for(host: str, bound: socket.socket, allowed: Sequence[str]) -> set[str] | None:
+    """Names that the Host header may have; None: any. host: What the socket was bound to.
 
-    A server on the loopback address is asked for by its names there. Of another address the names
+    A server on a loopback address is asked for by its names there. Of another address the names
     are not known, unless they are given.
     """
-    if host in LOOPBACK:
-        return {*LOOPBACK, *allowed}
-    return {host, *LOOPBACK, *allowed} if allowed else None
+    address = ipaddress.ip_address(bound.getsockname()[0])
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback or allowed:
+        return {host, str(address), *LOOPBACK, *allowed}
+    return None
 
 
-def run(app: ASGIApp, bound: socket.socket, limits: Limits, started: Callable[[], None]) -> None:
+def run(
+    app: ASGIApp,
+    bound: socket.socket,
+    limits: Limits,
+    started: Callable[[], None],
+    check: Callable[[], None],
+) -> None:
     """Serve until SIGTERM or SIGINT, then answer what is in flight.
 
-    started: Called when requests are answered.
+    started: Called when requests are answered. check: Called once signals are heeded here; raises
+    what a signal before that should have raised.
     """
     config = uvicorn.Config(
         app,
@@ -75,25 +87,30 @@ def run(app: ASGIApp, bound: socket.socket, limits: Limits, started: Callable[[]
     # What is loaded by now stays: Python need not look through it for garbage again and again.
     gc.collect()
     gc.freeze()
-    _Server(config, started).run(sockets=[bound])
+    _Server(config, started, check).run(sockets=[bound])
 
 
 class _Server(uvicorn.Server):
     """A server that ends by itself after a signal; uvicorn's would let the signal end it."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, started: Callable[[], None], check: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._when_started = started
+        self._check = check
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._when_started()
+        if self.started:
+            self._when_started()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         # Handlers that only set a flag: nothing is raised into whatever runs.
         before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
         try:
+            self._check()
             yield
         finally:
             for number, handler in before.items():

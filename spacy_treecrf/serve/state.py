@@ -51,12 +51,12 @@ class Service:
 async def running(
     annotator: PipelineAnnotator, limits: Limits, metrics: Metrics
 ) -> AsyncIterator[Service]:
-    """The service with its thread, which ends after all that waits."""
+    """The service with its thread, which ends after all that waits, in the time that it has."""
     batcher = Batcher(annotator, limits, metrics)
     try:
         yield Service(annotator, limits, metrics, batcher)
     finally:
-        batcher.close()
+        await batcher.close()
 
 
 def service_of(request: Request) -> Service:

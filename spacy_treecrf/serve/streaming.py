@@ -61,32 +61,43 @@ class StreamedAnswer(Response):
                 yield bytes(ready)
         finally:
             reading.cancel()
+            while not lines.empty():  # which also makes room for the end
+                _forget(lines.get_nowait())
             with contextlib.suppress(asyncio.CancelledError, ClientDisconnect):
                 await reading
 
     async def _read(self, lines: asyncio.Queue[Line | None]) -> None:
         """Put the lines of the request into the queue, and their texts into that of the service."""
         number = 0
-        with contextlib.suppress(ClientDisconnect):
+        try:
             async for line in read_lines(self._request, self._service.limits):
                 number += 1
                 if isinstance(line, Refusal):
                     await lines.put((number, line))
                 elif line.strip():
                     await lines.put((number, await self._submit(line)))
-        await lines.put(None)
+        except ClientDisconnect:
+            pass
+        finally:
+            await lines.put(None)
 
     async def _submit(self, line: bytes) -> asyncio.Future[Answer] | Refusal:
         annotator = self._service.annotator
         try:
             wanted = StreamedText.model_validate_json(line)
             annotator.check([wanted.input], "text")
+            tell = partial(annotator.tell, nbest=wanted.nbest, marginals=wanted.marginals)
+            return await self._service.batcher.submit_with_patience(wanted.input, tell)
         except ValidationError as error:
             return refusal_of_json(error)
         except Refusal as refusal:
             return refusal
-        tell = partial(annotator.tell, nbest=wanted.nbest, marginals=wanted.marginals)
-        return await self._service.batcher.submit_with_patience(wanted.input, tell)
+
+
+def _forget(line: Line | None) -> None:
+    """Let a text go whose answer nobody reads any more."""
+    if line is not None and not isinstance(line[1], Refusal):
+        line[1].cancel()
 
 
 async def _encoded(line: Line) -> bytes:

@@ -50,6 +50,10 @@ def test_a_port_that_is_taken_is_told(shared: Path) -> None:
     assert f"cannot listen on 127.0.0.1 port {port}" in said
 
 
+def test_an_empty_host_is_refused(shared: Path) -> None:
+    assert "--host is empty" in refused("serve", shared / "pipeline", "--host", "")
+
+
 @pytest.mark.parametrize("option", [("--port", "70000"), ("--queue", "0"), ("--timeout", "0")])
 def test_values_out_of_range_are_wrong_usage(shared: Path, option: tuple[str, str]) -> None:
     refused("serve", shared / "pipeline", *option, code=2)

@@ -95,10 +95,18 @@ class Child:
         time.sleep(after)
         self.process.send_signal(sent)
 
-    def end(self) -> tuple[str, str]:
-        """Wait for the end: the rest of the standard output, and the standard error."""
+    def end(self, within: float = LONGEST) -> tuple[str, str]:
+        """Wait for the end: the rest of the standard output, and the standard error.
+
+        within: Seconds after which it is killed.
+        """
         assert self.process.stdout is not None
-        out = self.process.stdout.read()
+        late = Timer(within, self._kill)
+        late.start()
+        try:
+            out = self.process.stdout.read()
+        finally:
+            late.cancel()
         os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
         self._kill()  # what it left behind
         self.process.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -276,7 +277,10 @@ def test_the_policy_stops_what_the_page_does_not_bring(chromium: Any, folder: Pa
         document.body.append(script);
         document.body.insertAdjacentHTML("beforeend", "<img src='http://127.0.0.1:9/x.png'>");
     }""")
-    tab.wait_for_timeout(200)
+    deadline = time.monotonic() + 60
+    while len(stopped := [text for text in said if "Content Security Policy" in text]) < 2:
+        assert time.monotonic() < deadline, said
+        tab.wait_for_timeout(20)
     assert tab.evaluate("window.ran") is None
     tab.close()
-    assert len([text for text in said if "Content Security Policy" in text]) == 2
+    assert len(stopped) == 2

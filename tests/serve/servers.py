@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -75,8 +77,21 @@ class Server:
     def end(self, number: int) -> tuple[int, str, str]:
         """Send a signal; returns the exit code and what was printed."""
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=TIMEOUT)
+        try:
+            out, err = self.process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
         return self.process.returncode, out, err
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Ask again and again; an error if it does not hold in time."""
+    deadline = time.monotonic() + TIMEOUT
+    while not holds():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.005)
 
 
 def refused(answer: httpx.Response, status: int) -> dict[str, Any]:

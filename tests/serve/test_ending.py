@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.servers import TIMEOUT, Server
+from tests.hardening.children import LOST, Child
+from tests.serve.servers import TIMEOUT, Server, wait_until
 from tests.serve.test_streaming import HEAD, chunk
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
@@ -21,11 +22,11 @@ LONG = ["Ann Lee saw New York . " * 500] * 60  # takes a while
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_requests_in_flight_are_answered(model: Path, number: int) -> None:
-    with Server(model, "--batch", "1") as server, ThreadPoolExecutor(1) as pool:
+    with Server(model, "--batch", "1", "--timeout", "120") as server, ThreadPoolExecutor(1) as pool:
         url = f"{server.address}/annotate"
         asked = pool.submit(httpx.post, url, json={"texts": LONG}, timeout=TIMEOUT)
-        while not server.metric("queue_length"):
-            assert not asked.done(), "the texts are too short for this test"
+        wait_until(lambda: server.metric("queue_length") or asked.done())
+        assert not asked.done(), "the texts are too short for this test"
         code, out, err = server.end(number)
         answer = asked.result()
     assert code == 0
@@ -57,20 +58,41 @@ def test_a_stream_that_does_not_end_is_cut_off_after_the_timeout(model: Path) ->
         assert json.loads(line)["text"] == "Ann"
 
 
-def test_a_signal_while_the_model_loads_ends_the_server(model: Path, tmp_path: Path) -> None:
+def test_a_signal_while_the_model_loads_ends_the_server(model: Path) -> None:
     """Before it serves, the usual rules hold: one line, and the code of an interrupt."""
-    from tests.hardening.children import Child
-
     script = (
-        "print('ready', flush=True)\n"
         "import sys\n"
         "from spacy_treecrf.cli.app import main\n"
         f"sys.argv = ['spacy-treecrf', 'serve', {str(model)!r}, '--port', '0']\n"
+        "print('ready', flush=True)\n"
         "main()\n"
     )
     with Child.script(script) as child:
         child.wait_until_ready()
         child.send(signal.SIGINT, after=1.0)
-        _, err = child.end()
+        _, err = child.end(within=LOST)
         assert child.code in (0, 130), err
         assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_a_finalizer_drops_still_ends_the_server(model: Path, number: int) -> None:
+    script = f"""
+import signal, sys
+from spacy_treecrf.cli.app import main
+from spacy_treecrf.serve.annotating import PipelineAnnotator
+
+class Dropping:
+    def __del__(self):
+        signal.raise_signal({int(number)})
+
+sys.unraisablehook = lambda dropped: print("dropped", dropped.exc_type.__name__)
+PipelineAnnotator.warm_up = lambda self: Dropping() and None
+sys.argv = ['spacy-treecrf', 'serve', {str(model)!r}, '--port', '0']
+main()
+"""
+    with Child.script(script) as child:
+        out, err = child.end(within=LOST)
+        assert out == "dropped KeyboardInterrupt\n"
+        assert child.code == 130, err
+        assert err == "treecrf: interrupted; files that were there are as before\n"

@@ -35,6 +35,25 @@ def test_explanations_are_those_of_the_pipe(
     assert answer.json() == json.loads(json.dumps(explained.to_dict()))
 
 
+def test_long_texts_need_positions_unless_few_tokens_are_of_spans(server: Server) -> None:
+    few = ["Ann", *["saw"] * 200]
+    many = ["Ann", "saw"] * 101
+    told = server.client.post("/explain", json={"tokens": few, "effects": 0}).json()
+    chosen = [token["position"] for token in told["tokens"]]
+    of_spans = [i for s in told["spans"] for i in range(s["start"], s["end"])]
+    assert chosen == of_spans
+    assert 0 in chosen
+    error = refused(server.client.post("/explain", json={"tokens": many}), 400)
+    assert error["field"] == "positions"
+    body = {"tokens": many, "positions": [200], "effects": 0}
+    assert server.client.post("/explain", json=body).status_code == 200
+
+
+def test_words_are_tried_in_texts_of_a_bounded_size(server: Server) -> None:
+    body = {"tokens": ["Ann"] * 2001, "words": ["Bob"] * 10, "positions": list(range(10))}
+    assert refused(server.client.post("/explain", json=body), 400)["field"] == "words"
+
+
 def test_tokens_may_be_given(server: Server) -> None:
     body = {"tokens": ["Ann", "New York"], "positions": [1]}
     told = server.client.post("/explain", json=body).json()

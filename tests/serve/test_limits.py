@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,11 +17,13 @@ from spacy.tokens import Doc
 
 from spacy_treecrf.serve.annotating import PipelineAnnotator
 from spacy_treecrf.serve.app import make_app
-from spacy_treecrf.serve.batching import Input
+from spacy_treecrf.serve.batching import Batcher, Input
 from spacy_treecrf.serve.limits import Limits
+from spacy_treecrf.serve.metrics import Metrics
 from spacy_treecrf.serve.server import address_of, bind
 from spacy_treecrf.taggers.loading import load_pipe
-from tests.serve.servers import TIMEOUT, refused
+from tests.serve.servers import JSON_LINES, TIMEOUT, refused, wait_until
+from tests.serve.test_openapi import answer_schema, check
 
 BAD = "this text fails"
 
@@ -56,8 +59,8 @@ def client_of(held: Held, **limits: float) -> Iterator[httpx.Client]:
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()
     try:
-        while not server.started:
-            assert thread.is_alive()
+        wait_until(lambda: server.started or not thread.is_alive())
+        assert thread.is_alive()
         with httpx.Client(base_url=address_of(bound), timeout=TIMEOUT) as client:
             yield client
     finally:
@@ -76,8 +79,7 @@ def test_a_full_queue_is_a_503_that_says_when_to_come_again(held: Held) -> None:
         held.let_go.clear()
         body = {"text": "Ann saw Rome"}
         asked = [pool.submit(client.post, "/annotate", json=body) for _ in range(3)]
-        while queue_of(client) < 3:
-            pass
+        wait_until(lambda: queue_of(client) == 3)
         answer = client.post("/annotate", json=body)
         error = refused(answer, 503)
         assert "queue" in error["reason"]
@@ -92,11 +94,9 @@ def test_what_waits_is_annotated_together_up_to_a_batch(held: Held) -> None:
     with client_of(held, batch=4) as client, ThreadPoolExecutor(11) as pool:
         held.let_go.clear()
         first = pool.submit(client.post, "/annotate", json={"text": "Ann"})
-        while queue_of(client) < 1:
-            pass
+        wait_until(lambda: queue_of(client) == 1)
         others = [pool.submit(client.post, "/annotate", json={"text": "Bob"}) for _ in range(10)]
-        while queue_of(client) < 11:
-            pass
+        wait_until(lambda: queue_of(client) == 11)
         held.let_go.set()
         assert [one.result().status_code for one in [first, *others]] == [200] * 11
     assert sum(held.batches) == 11
@@ -105,15 +105,72 @@ def test_what_waits_is_annotated_together_up_to_a_batch(held: Held) -> None:
 
 
 def test_an_answer_that_takes_too_long_is_a_504_and_its_text_is_dropped(held: Held) -> None:
-    with client_of(held, timeout=0.5, batch=1) as client:
+    held.warm_up()
+    held.batches.clear()
+    with client_of(held, timeout=5.0, batch=1) as client:
         held.let_go.clear()
         answer = client.post("/annotate", json={"texts": ["Ann", "Bob", "Rome"]})
         refused(answer, 504)
         held.let_go.set()
         assert client.post("/annotate", json={"text": "Ann"}).status_code == 200
         assert queue_of(client) == 0
-    # The first of the three had been begun; of the others only empty batches are left.
-    assert sum(held.batches) == 2
+        counted = client.get("/metrics").text
+    assert held.batches == [1, 1]  # of the three the first, which had been begun
+    assert "treecrf_texts_total 1\n" in counted  # nobody got that one
+    assert "treecrf_batches_total 1\n" in counted
+
+
+def test_a_request_that_was_given_up_is_not_worked_on(held: Held) -> None:
+    explained = []
+    held.explain = lambda doc, wanted: explained.append(doc.text)  # type: ignore
+    with client_of(held, timeout=0.5) as client:
+        held.let_go.clear()
+        refused(client.post("/explain", json={"text": "Ann saw Rome"}), 504)
+        held.let_go.set()
+        wait_until(lambda: queue_of(client) == 0)
+    assert held.batches == [1]  # which had been begun
+    assert not explained
+
+
+def test_batches_end_where_their_characters_do(held: Held) -> None:
+    with client_of(held, batch_characters=20) as client, ThreadPoolExecutor(6) as pool:
+        held.let_go.clear()
+        texts = ["Ann", *["Ann saw Rome"] * 5]
+        first = pool.submit(client.post, "/annotate", json={"text": "Ann"})
+        wait_until(lambda: queue_of(client) == 1)
+        others = [pool.submit(client.post, "/annotate", json={"text": t}) for t in texts[1:]]
+        wait_until(lambda: queue_of(client) == 6)
+        held.let_go.set()
+        assert [one.result().status_code for one in [first, *others]] == [200] * 6
+    assert held.batches == [1, 2, 2, 1]
+
+
+def test_a_queue_that_is_full_of_characters_is_a_503(held: Held) -> None:
+    limits = {"max_bytes": 1000, "queue_characters": 1500}
+    with client_of(held, **limits) as client, ThreadPoolExecutor(1) as pool:
+        held.let_go.clear()
+        body = {"text": "Ann " * 200}
+        asked = pool.submit(client.post, "/annotate", json=body)
+        wait_until(lambda: queue_of(client) == 1)
+        refused(client.post("/annotate", json=body), 503)
+        held.let_go.set()
+        assert asked.result().status_code == 200
+        assert client.post("/annotate", json=body).status_code == 200
+        lines = json.dumps(body) + "\n"
+        answers = client.post("/annotate/stream", content=lines * 5, headers=JSON_LINES).text
+        assert "error" not in answers  # streams wait
+
+
+def test_the_end_does_not_wait_for_ever_for_a_text(held: Held) -> None:
+    async def ends() -> bool:
+        batcher = Batcher(held, Limits(timeout=0.2), Metrics())
+        held.let_go.clear()
+        batcher.submit(["Ann"], held.tell)
+        await batcher.close()
+        return batcher.alive
+
+    assert asyncio.run(ends())
+    held.let_go.set()
 
 
 def test_a_text_that_fails_fails_alone(held: Held) -> None:
@@ -121,8 +178,7 @@ def test_a_text_that_fails_fails_alone(held: Held) -> None:
         held.let_go.clear()
         texts = ["Ann", BAD, "Bob", "Rome"]
         asked = [pool.submit(client.post, "/annotate", json={"text": text}) for text in texts]
-        while queue_of(client) < 4:
-            pass
+        wait_until(lambda: queue_of(client) == 4)
         held.let_go.set()
         answers = [one.result() for one in asked]
         assert [answer.status_code for answer in answers] == [200, 500, 200, 200]
@@ -144,10 +200,15 @@ def test_health_is_a_503_once_the_thread_has_ended(held: Held) -> None:
         raise SystemExit  # what no text can do
 
     held.annotate = fails  # type: ignore[method-assign, assignment]
-    with client_of(held, timeout=0.5) as client:
+    with client_of(held, queue=4) as client:
         assert client.get("/health").json()["status"] == "ok"
-        assert client.post("/annotate", json={"text": "Ann"}).status_code == 504
+        lines = '{"text": "Ann"}\n' * 20  # more than the queue holds
+        told = client.post("/annotate/stream", content=lines, headers=JSON_LINES).text
+        statuses = [json.loads(line)["error"]["status"] for line in told.splitlines()]
+        assert statuses == [503] * 20
         refused(client.post("/annotate", json={"text": "Ann"}), 503)
         answer = client.get("/health")
+        described = client.get("/openapi.json").json()
     assert answer.status_code == 503
     assert answer.json()["status"] == "ended"
+    check(described, answer_schema(described, "/health", "get", 503), answer.json())

@@ -138,6 +138,47 @@ def test_what_is_typed_is_never_markup(chromium: Any, server: Server) -> None:
         assert page.locator("img").count() == 0
 
 
+def test_characters_of_two_units_leave_the_text_as_it_is(chromium: Any, server: Server) -> None:
+    """Offsets count code points, and the strings of browsers count units of UTF-16."""
+    text = "😀 Ann 🏳️‍🌈  saw New York😀 ."
+    shown = """() => {
+        const copy = document.querySelector(".sequence").cloneNode(true);
+        for (const type of copy.querySelectorAll(".type")) type.remove();
+        return copy.textContent;
+    }"""
+    with opened(chromium, server) as page:
+        page.locator("#text").press_sequentially(text)
+        page.wait_for_function(f"text => ({shown})() === text", arg=text)
+        page.locator(".token", has_text="saw").click()
+        wait_for_panel(page, "saw")
+
+
+def test_reasons_are_those_of_the_text_that_is_shown(chromium: Any, server: Server) -> None:
+    with opened(chromium, server) as page:
+        type_text(page, TEXT)
+        wait_for_panel(page, "Ann")
+        # As it is between a key and the labels: no event, no labels.
+        page.evaluate("document.getElementById('text').value = 'Bob'")
+        with page.expect_request("**/explain") as asked:
+            page.locator(".token", has_text="saw").click()
+        assert asked.value.post_data_json["text"] == TEXT
+        wait_for_panel(page, "saw")
+
+
+def test_closing_ends_the_request_for_reasons(chromium: Any, server: Server) -> None:
+    with opened(chromium, server) as page:
+        type_text(page, TEXT)
+        wait_for_panel(page, "Ann")
+        page.route("**/explain", lambda route: None)  # never answered
+        with page.expect_request("**/explain"):
+            page.locator(".token", has_text="saw").click()
+        with page.expect_event("requestfailed") as failed:
+            page.get_by_role("button", name="Close").click()
+        assert failed.value.url.endswith("/explain")
+        assert page.locator(".panel").is_hidden()
+        assert page.locator(".chosen").count() == 0
+
+
 def test_labels_of_tokens_are_shown_below_them(chromium: Any, tmp_path: Path) -> None:
     trained_nlp("tag").to_disk(tmp_path / "tagger")
     with Server(tmp_path / "tagger") as own, opened(chromium, own, 400) as page:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from tests.serve.servers import JSON_LINES, TIMEOUT, Server
+from tests.serve.servers import JSON_LINES, TIMEOUT, Server, wait_until
 
 HEAD = (
     b"POST /annotate/stream HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
@@ -97,6 +97,5 @@ def test_a_client_that_stops_sending_is_told_so_and_let_go(strict_server: Server
 def test_a_client_that_goes_away_leaves_nothing_behind(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), TIMEOUT) as connection:
         connection.sendall(HEAD + chunk(b'{"text": "Ann saw Rome"}\n' * 500))
-    while server.metric("queue_length"):
-        pass
+    wait_until(lambda: not server.metric("queue_length"))
     assert server.annotate(text="Ann")[0]["tokens"] == ["Ann"]

@@ -21,6 +21,7 @@
   let asked = null; // the request for labels that is under way
   let explaining = null; // the one for an explanation
   let sequence = null;
+  let annotated = ""; // the text that is shown, which may be behind the one that is typed
   let position = null; // of the token whose panel is open
   let closed = false; // by the person, who then opens it again
 
@@ -44,11 +45,15 @@
   // Failures are told; requests that a later one has overtaken are not.
   const guarded = (work) => work.catch((error) => error.name === "AbortError" || say(error.message, true));
 
+  // What is behind each token. Offsets count code points, of which strings hold some as two units.
+  const gaps = (points, offsets) =>
+    offsets.map(([, end], i) =>
+      points.slice(end, i + 1 < offsets.length ? offsets[i + 1][0] : undefined).join(""));
+
   // An annotated text in the form that explanations have; its tokens are explained when chosen.
   const asSequence = (text) => ({
     texts: text.tokens,
-    whitespace: text.offsets.map(([, end], i) =>
-      text.text.slice(end, i + 1 < text.offsets.length ? text.offsets[i + 1][0] : undefined)),
+    whitespace: gaps([...text.text], text.offsets),
     labels: text.labels.map((label) => (label === null ? "–" : label)),
     probabilities: text.probabilities || text.tokens.map(() => 1),
     spans: text.spans.map((span) => ({
@@ -62,6 +67,7 @@
   });
 
   const close = () => {
+    if (explaining) explaining.abort();
     panel.hidden = true;
     place.classList.remove("open");
     for (const chosen of shown.querySelectorAll(".chosen")) chosen.classList.remove("chosen");
@@ -80,11 +86,10 @@
   const explain = async (i, button) => {
     if (explaining) explaining.abort();
     explaining = new AbortController();
-    const text = typed.value;
     for (const chosen of shown.querySelectorAll(".chosen")) chosen.classList.remove("chosen");
     button.classList.add("chosen");
     position = i;
-    const found = await ask("explain", { text, positions: [i], nbest: 1, effects: EFFECTS }, explaining);
+    const found = await ask("explain", { text: annotated, positions: [i], nbest: 1, effects: EFFECTS }, explaining);
     const body = make("div");
     treecrf.renderPanel(body, found.tokens[0]);
     const end = make("button", { class: "close", type: "button" }, "Close");
@@ -116,7 +121,9 @@
     if (asked) asked.abort();
     asked = new AbortController();
     const began = performance.now();
-    const found = await ask("annotate", { text: typed.value, nbest: NBEST }, asked);
+    const text = typed.value;
+    const found = await ask("annotate", { text, nbest: NBEST }, asked);
+    annotated = text;
     sequence = asSequence(found.docs[0]);
     treecrf.renderText(shown, sequence, { types, spans, choose });
     others.replaceChildren(...treecrf.alternatives(sequence));
