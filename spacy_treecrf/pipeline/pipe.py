@@ -31,7 +31,7 @@ from spacy_treecrf.pipeline.label_names import (
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 from spacy_treecrf.pipeline.presets import allowed_labels_on
-from spacy_treecrf.pipeline.sequencing import check_mode, cut, starts_of
+from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, check_mode, cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.stored_pipe import (
     parse_cfg,
@@ -211,9 +211,11 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     # -- prediction
 
     def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
-        docs = list(docs)
+        found: list[Prediction] = []
         with self._predictor() as predictor:
-            return self.decode(docs, predictor.apply(self.encode(docs), self.allowed(docs)))
+            for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
+                found += self.decode(some, predictor.apply(self.encode(some), self.allowed(some)))
+        return found
 
     def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:
         """What `predict` says of docs whose sequences are scored already."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from spacy.tokens import Doc
 from spacy_treecrf.pipeline.tasks.task import token_values
 
 MODES = ("auto", "doc", "sentence")
+BLOCK_TOKENS = 8192  # that are annotated at a time, for each thread
 
 
 def check_mode(mode: str) -> str:
@@ -38,6 +39,17 @@ def starts_of(doc: Doc, mode: str) -> npt.NDArray[np.int64]:
         )
     starts = np.flatnonzero(token_values(doc, "SENT_START") == 1)
     return starts if len(starts) and starts[0] == 0 else np.append(whole, starts)
+
+
+def by_tokens(docs: Sequence[Doc], n_tokens: int) -> Iterator[Sequence[Doc]]:
+    """The docs in parts of about so many tokens, which have a part's arrays in memory at a time."""
+    first = count = 0
+    for i, doc in enumerate(docs):
+        if count >= n_tokens:
+            yield docs[first:i]
+            first, count = i, 0
+        count += len(doc)
+    yield docs[first:]
 
 
 def cut(docs: Sequence[Doc], mode: str) -> npt.NDArray[np.int64]:

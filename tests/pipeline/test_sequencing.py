@@ -1,0 +1,33 @@
+"""Docs in parts: nothing that is predicted depends on how batches are cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from spacy_treecrf.pipeline import pipe as pipes
+from spacy_treecrf.pipeline.sequencing import by_tokens
+from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, train
+
+
+def test_parts_hold_all_docs_in_order_and_few_tokens() -> None:
+    nlp = new_nlp()
+    docs = [nlp.make_doc("a " * n) for n in (3, 0, 5, 1, 1, 9, 2)]
+    parts = [list(part) for part in by_tokens(docs, 4)]
+    assert [doc for part in parts for doc in part] == docs
+    assert all(sum(map(len, part[:-1])) < 4 for part in parts)
+    assert list(by_tokens([], 4)) == [[]]
+
+
+def test_parts_are_predicted_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = new_nlp()
+    examples = corpus(nlp)
+    nlp.initialize(lambda: examples)
+    train(nlp, examples, 2)
+    docs = [nlp.make_doc(example.reference.text) for example in examples]
+    whole = pipe_of(nlp).predict(docs)
+    monkeypatch.setattr(pipes, "BLOCK_TOKENS", 3)
+    for one, other in zip(pipe_of(nlp).predict(docs), whole, strict=True):
+        assert (one.labels, one.spans) == (other.labels, other.spans)
+        assert one.span_probabilities == other.span_probabilities
+        assert one.probabilities is not None
+        assert one.probabilities.tolist() == other.probabilities.tolist()
