@@ -65,18 +65,31 @@ class Server:
             raise SystemExit(f"the server did not start: {line}")
         self.port = int(line.rpartition(":")[2])
 
+    def processes(self) -> list[int]:
+        """The server and the process that annotates for it."""
+        threads = Path(f"/proc/{self.process.pid}/task")
+        found = [thread / "children" for thread in threads.iterdir()] if threads.exists() else []
+        children = "".join(path.read_text() for path in found).split()
+        return [self.process.pid, *map(int, children)]
+
     def cpu_seconds(self) -> float:
-        stat = Path(f"/proc/{self.process.pid}/stat")
-        if not stat.exists():
-            return float("nan")
-        fields = stat.read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        ticks = 0
+        for process in self.processes():
+            stat = Path(f"/proc/{process}/stat")
+            if not stat.exists():
+                return float("nan")
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / TICKS
 
     def megabytes(self) -> float:
-        statm = Path(f"/proc/{self.process.pid}/statm")
-        if not statm.exists():
-            return float("nan")
-        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        pages = 0
+        for process in self.processes():
+            statm = Path(f"/proc/{process}/statm")
+            if not statm.exists():
+                return float("nan")
+            pages += int(statm.read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGTERM)

@@ -8,6 +8,7 @@ import typer
 
 from spacy_treecrf.cli.common import reports_errors
 from spacy_treecrf.cli.interrupts import noted_interrupts
+from spacy_treecrf.cli.serving_process import command
 
 EXAMPLES = """\b
 Examples:
@@ -55,14 +56,16 @@ def serve(
     with noted_interrupts() as interrupts:
         require_serve()
         from spacy_treecrf.serve import server
-        from spacy_treecrf.serve.annotating import PipelineAnnotator
         from spacy_treecrf.serve.app import make_app
         from spacy_treecrf.serve.limits import Limits
+        from spacy_treecrf.serve.process import NotReady, ProcessAnnotator
 
         limits = Limits(max_bytes, timeout, queue, batch)
         with server.bind(host, port) as bound:
-            annotator = PipelineAnnotator.load(model, pipe, threads)
-            annotator.warm_up()
+            try:
+                annotator = ProcessAnnotator(command(model, pipe, threads), timeout)
+            except NotReady as failure:
+                raise typer.Exit(failure.code) from None
             app = make_app(annotator, limits, server.hosts_for(host, bound, allow_host or []))
             serving = f"serving {model} at {server.address_of(bound)}"
             server.run(app, bound, limits, lambda: typer.echo(serving), interrupts.check)

@@ -1,13 +1,15 @@
-"""A spaCy pipeline that annotates batches, and what is told of the docs that come out."""
+"""A spaCy pipeline that answers batches: what is told of the docs that come out."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic_core import to_json
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -16,7 +18,7 @@ from spacy_treecrf.columnar.model import model_file
 from spacy_treecrf.labels.biluo import biluo_spans
 from spacy_treecrf.pipeline.confidence import span_probability, token_probabilities
 from spacy_treecrf.pipeline.pipe import TreeCRF
-from spacy_treecrf.serve.batching import Answer, Input
+from spacy_treecrf.serve.asking import OK, Asked, Input, Reply, Served
 from spacy_treecrf.serve.refusals import Refusal
 from spacy_treecrf.serve.schemas import MAX_POSITIONS, MAX_TRIED, ExplainRequest
 from spacy_treecrf.taggers.loading import load_pipe
@@ -26,6 +28,15 @@ SMALLEST = 0.0005  # of the probabilities that marginals tell
 DECIMALS = 6
 WARM_UP = "Warm up ."
 
+# A zone of spaCy's memory lasts for so many characters: ending it drops what is known of words.
+ZONE_CHARACTERS = 1_000_000
+# The words of the first texts, of so many characters, stay known: most of them come again, and in
+# a zone the tokenizer cuts a word anew whenever it comes.
+KEPT_CHARACTERS = 1_000_000
+
+Answer = dict[str, Any]
+logger = logging.getLogger("uvicorn.error")
+
 
 class PipelineAnnotator:
     """A pipeline of which one treecrf pipe is served."""
@@ -34,6 +45,7 @@ class PipelineAnnotator:
         self.nlp = nlp
         self.pipe = pipe
         self.name = name
+        self._zones = _Zones(nlp)
         self.has_spans = pipe.task.constraints == "biluo"
         # The probabilities on a doc are those of the last treecrf pipe.
         names = nlp.pipe_names
@@ -54,46 +66,69 @@ class PipelineAnnotator:
             found.shim.recipe = found.shim.recipe.changed(threads=threads)
         return cls(nlp, found, model)
 
+    @property
+    def served(self) -> Served:
+        return Served(
+            self.name, self.pipe.name, list(self.pipe.labels), self.has_spans, self.nlp.max_length
+        )
+
     def warm_up(self) -> None:
         """Compile or load what annotation needs, so that the first request does not wait for it."""
-        with self.memory_zone():
-            (doc,) = self.annotate([WARM_UP])
-            self.tell(doc, nbest=2, marginals=True)
-            if self.has_spans and self.pipe.probabilities:
-                self.pipe.span_probability(doc[:1], self.pipe.labels[0])
-            self.pipe.explain(doc, [0], effects=1)
+        (doc,) = self.annotate([WARM_UP])
+        self.tell(doc, nbest=2, marginals=True)
+        if self.has_spans and self.pipe.probabilities:
+            self.pipe.span_probability(doc[:1], self.pipe.labels[0])
+        self.pipe.explain(doc, [0], effects=1)
 
-    def memory_zone(self) -> AbstractContextManager[Any]:
-        zone: AbstractContextManager[Any] = self.nlp.memory_zone()
-        return zone
+    def answers(self, asked: Sequence[Asked]) -> list[Reply]:
+        self._zones.make_room(sum(one.n_characters for one in asked))
+        try:
+            docs = self.annotate([one.input for one in asked])
+        except Exception:  # of which text, can only be told one by one
+            return [self._alone(one) for one in asked]
+        return [self._reply(one, doc) for one, doc in zip(asked, docs, strict=True)]
+
+    def resident_bytes(self) -> int | None:
+        return 0
+
+    def close(self) -> None:
+        self._zones.close()
+
+    def abandon(self) -> None:
+        """Nothing: a text that is worked on here can only be left to its thread."""
 
     def annotate(self, inputs: Sequence[Input]) -> list[Doc]:
         sources = [i if isinstance(i, str) else doc_of_words(self.nlp, i) for i in inputs]
         return list(self.nlp.pipe(sources, batch_size=max(1, len(sources))))
 
-    def check(self, inputs: Sequence[Input], field: str) -> None:
-        """Refuse texts that spaCy would refuse for their length."""
-        longest = self.nlp.max_length
-        for i, text in enumerate(inputs):
-            if isinstance(text, str) and len(text) > longest:
-                where = f"{field}.{i}" if field == "texts" else field
-                reason = f"{where}: the text has {len(text)} characters, more than {longest}"
-                raise Refusal(413, reason, where)
+    def _alone(self, asked: Asked) -> Reply:
+        try:
+            (doc,) = self.annotate([asked.input])
+        except Exception as error:
+            return Reply.of_refusal(_as_refusal(error))
+        return self._reply(asked, doc)
+
+    def _reply(self, asked: Asked, doc: Doc) -> Reply:
+        try:
+            if asked.kind == "explain":
+                told = self.explain(doc, ExplainRequest.model_construct(**asked.options))
+            else:
+                told = self.tell(doc, **asked.options)
+            return Reply(OK, to_json(told), len(doc))
+        except Exception as error:
+            return Reply.of_refusal(_as_refusal(error), len(doc))
 
     def tell(self, doc: Doc, nbest: int = 0, marginals: bool = False) -> Answer:
         """The doc as an AnnotatedText."""
         text = doc.text
-        words = [token.text for token in doc]
-        offsets = [
-            (token.idx, token.idx + len(word)) for token, word in zip(doc, words, strict=True)
-        ]
+        offsets = _offsets(doc)
         labels = self.pipe.task.gold(Example(doc, doc))
         if self.has_spans:
             labels = [label or "O" for label in labels]
         known = token_probabilities(doc) if len(doc) else np.empty(0, np.float32)
         told: Answer = {
             "text": text,
-            "tokens": words,
+            "tokens": [text[start:end] for start, end in offsets],
             "offsets": offsets,
             "labels": labels,
             "probabilities": self._told(known),
@@ -185,6 +220,42 @@ class PipelineAnnotator:
             best = best[row[best] >= SMALLEST]
             told.append(dict(zip(names[best].tolist(), _rounded(row[best]), strict=True)))
         return told
+
+
+class _Zones:
+    """Zones of spaCy's memory, one after the other, after a time without one."""
+
+    def __init__(self, nlp: Language) -> None:
+        self._nlp = nlp
+        self._open = ExitStack()
+        self._left = KEPT_CHARACTERS
+
+    def make_room(self, n_characters: int) -> None:
+        """Begin a new zone if the present one has been used up."""
+        if self._left <= 0:
+            self._open.close()
+            self._open.enter_context(self._nlp.memory_zone())
+            self._left = ZONE_CHARACTERS
+        self._left -= n_characters
+
+    def close(self) -> None:
+        self._open.close()
+
+
+def _as_refusal(error: Exception) -> Refusal:
+    """The refusal that tells of an error; mistakes of the server's own are told in its log."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, ValueError) and str(error).startswith("treecrf: "):
+        return Refusal(400, str(error).removeprefix("treecrf: "))
+    logger.error("treecrf: a text could not be annotated", exc_info=error)
+    return Refusal(500, f"the text could not be annotated ({type(error).__name__})")
+
+
+def _offsets(doc: Doc) -> list[tuple[int, int]]:
+    """The first character of each token, and the one behind its last."""
+    places = doc.to_array(["IDX", "LENGTH"])  # a loop over tokens would be several times slower
+    return [(start, start + length) for start, length in places.tolist()]
 
 
 def _rounded(values: npt.NDArray[np.floating[Any]]) -> list[float]:

@@ -1,8 +1,8 @@
-"""Texts of many requests gathered into batches, which one thread annotates.
+"""Texts of many requests gathered into batches, which one thread has annotated.
 
 The event loop puts jobs into a queue; the thread takes whatever waits, up to a batch, and so never
-waits for a batch to fill: batches grow by themselves while the thread is busy. Only that thread
-touches the pipeline.
+waits for a batch to fill: batches grow by themselves while the annotator is busy. Only that thread
+talks to the annotator.
 """
 
 from __future__ import annotations
@@ -13,47 +13,27 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-from spacy.tokens import Doc
-
+from spacy_treecrf.serve.asking import OK, Annotator, Asked, Reply
 from spacy_treecrf.serve.limits import Limits
 from spacy_treecrf.serve.metrics import Metrics
 from spacy_treecrf.serve.refusals import RETRY_AFTER, Refusal
 
-Input = str | list[str]  # a text, or the words of one
-Answer = dict[str, Any]
-
-# A zone of spaCy's memory lasts for so many characters: ending it drops what is known of words.
-ZONE_CHARACTERS = 1_000_000
-
 logger = logging.getLogger("uvicorn.error")
-
-
-class Annotator(Protocol):
-    """What annotates a batch; called by one thread."""
-
-    def memory_zone(self) -> AbstractContextManager[Any]:
-        """A zone at whose end all docs of it are dropped."""
-        ...
-
-    def annotate(self, inputs: Sequence[Input]) -> list[Doc]: ...
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A text that waits, what to make of its doc, and the future that gets it."""
+    """A text that waits, and the future that gets the answer as JSON."""
 
-    input: Input
+    asked: Asked
     n_characters: int
-    answer: Callable[[Doc], Answer]
-    future: asyncio.Future[Answer]
+    future: asyncio.Future[bytes]
 
 
-# What became of a job: an answer or an error, and the number of tokens. None: nobody waited for it.
-Outcome = tuple[Job, Answer | Exception | None, int]
+# What became of a job. None: nobody waited for it.
+Outcome = tuple[Job, Reply | None]
 
 
 class Batcher:
@@ -63,6 +43,7 @@ class Batcher:
         self._pending: set[Job] = set()  # those that have no outcome yet
         self._n_characters = 0  # of these
         self._ended = False
+        self._annotator = annotator
         self._limits = limits
         self._metrics = metrics
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()  # None: the end
@@ -82,33 +63,31 @@ class Batcher:
         """How many texts wait or are being annotated."""
         return len(self._pending)
 
-    def submit(
-        self, inputs: Sequence[Input], answer: Callable[[Doc], Answer]
-    ) -> list[asyncio.Future[Answer]]:
-        """Futures of the answers; a refusal if so many inputs do not fit into the queue."""
+    def submit(self, asked: Sequence[Asked]) -> list[asyncio.Future[bytes]]:
+        """Futures of the answers; a refusal if so many texts do not fit into the queue."""
         limit = self._limits.queue
         self._check_alive()
-        if len(inputs) > limit:
-            raise Refusal(413, f"{len(inputs)} texts at once; send at most {limit}, or a stream")
-        n_characters = self._n_characters + sum(map(_n_characters, inputs))
-        if self.waiting + len(inputs) > limit or n_characters > self._limits.most_characters:
+        if len(asked) > limit:
+            raise Refusal(413, f"{len(asked)} texts at once; send at most {limit}, or a stream")
+        n_characters = self._n_characters + sum(one.n_characters for one in asked)
+        if self.waiting + len(asked) > limit or n_characters > self._limits.most_characters:
             raise Refusal(503, "the queue is full; try again", headers=RETRY_AFTER)
-        return [self._put(own, answer) for own in inputs]
+        return [self._put(one) for one in asked]
 
-    async def submit_with_patience(
-        self, input: Input, answer: Callable[[Doc], Answer]
-    ) -> asyncio.Future[Answer]:
+    async def submit_with_patience(self, asked: Asked) -> asyncio.Future[bytes]:
         """The future of an answer, once the queue is less than half full."""
         while self.alive and self._is_half_full():
             self._room.clear()
             await self._room.wait()
         self._check_alive()
-        return self._put(input, answer)
+        return self._put(asked)
 
     async def close(self) -> None:
-        """End the thread after the jobs that wait, or leave it alone if these take too long."""
+        """End the thread after the jobs that wait, or abandon these if they take too long."""
         self._jobs.put(None)
         await self._loop.run_in_executor(None, self._thread.join, self._limits.timeout)
+        if self._thread.is_alive():
+            self._annotator.abandon()
 
     def _check_alive(self) -> None:
         if not self.alive:
@@ -119,8 +98,8 @@ class Batcher:
         too_long = self._n_characters >= max(1, limits.most_characters // 2)
         return too_long or self.waiting >= limits.queue_of_streams
 
-    def _put(self, input: Input, answer: Callable[[Doc], Answer]) -> asyncio.Future[Answer]:
-        job = Job(input, _n_characters(input), answer, self._loop.create_future())
+    def _put(self, asked: Asked) -> asyncio.Future[bytes]:
+        job = Job(asked, asked.n_characters, self._loop.create_future())
         self._pending.add(job)
         self._n_characters += job.n_characters
         self._jobs.put(job)
@@ -130,13 +109,16 @@ class Batcher:
         """What the thread does; whatever ends it, nobody waits for it afterwards."""
         try:
             self._worker.run()
+        except EOFError:
+            logger.warning("treecrf: texts that took too long are abandoned")
         finally:
             with contextlib.suppress(RuntimeError):  # the loop has ended before
                 self._loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
         self._ended = True
-        self._settle([(job, _no_more(), 0) for job in self._pending])
+        no_more = Reply.of_refusal(_no_more())
+        self._settle([(job, no_more) for job in self._pending])
 
     def _deliver_soon(self, outcomes: list[Outcome]) -> None:
         """Hand outcomes over to the event loop; called by the other thread."""
@@ -146,21 +128,21 @@ class Batcher:
             logger.warning("treecrf: %d answers came too late", len(outcomes))
 
     def _deliver(self, outcomes: list[Outcome]) -> None:
-        sizes = [n_tokens for _, found, n_tokens in outcomes if found is not None]
+        sizes = [reply.n_tokens for _, reply in outcomes if reply is not None]
         if sizes:
             self._metrics.add_batch(len(sizes), sum(sizes))
         self._settle(outcomes)
 
     def _settle(self, outcomes: list[Outcome]) -> None:
-        for job, found, _ in outcomes:
+        for job, reply in outcomes:
             self._pending.discard(job)
             self._n_characters -= job.n_characters
-            if found is None or job.future.done():  # given up
+            if reply is None or job.future.done():  # given up
                 continue
-            if isinstance(found, Exception):
-                job.future.set_exception(found)
+            if reply.status == OK:
+                job.future.set_result(reply.body)
             else:
-                job.future.set_result(found)
+                job.future.set_exception(reply.refusal)
         self._room.set()
 
 
@@ -178,77 +160,60 @@ class _Worker:
         self._limits = limits
         self._jobs = jobs
         self._deliver = deliver
+        self._next: Job | None = None  # taken from the queue, and left to the next batch
         self._ended = False
 
     def run(self) -> None:
-        while not self._ended:
-            n_characters = 0
-            first = self._take()
-            with self._annotator.memory_zone():
-                while first:
-                    self._deliver(self._outcomes(first))
-                    n_characters += sum(job.n_characters for job in first)
-                    first = [] if n_characters > ZONE_CHARACTERS else self._take()
+        try:
+            while taken := self._take():
+                self._deliver(self._outcomes(taken))
+        finally:
+            self._annotator.close()
 
     def _take(self) -> list[Job]:
-        """The jobs of the next batch: waits for one, and takes those behind it; none at the end."""
+        """The jobs of the next batch: waits for one, and takes those behind it; none at the end.
+
+        What is to be explained is a batch of its own: it takes long, and may be given up meanwhile.
+        """
         taken: list[Job] = []
         room = self._limits.batch_characters
-        while not self._ended and room > 0 and len(taken) < self._limits.batch:
-            try:
-                job = self._jobs.get(block=not taken)
-            except queue.Empty:
-                break
+        while room > 0 and len(taken) < self._limits.batch:
+            job = self._take_one(wait=not taken)
             if job is None:
-                self._ended = True
-            else:
-                taken.append(job)
-                room -= job.n_characters
+                break
+            if taken and job.asked.kind == "explain":
+                self._next = job
+                break
+            taken.append(job)
+            room -= job.n_characters
+            if job.asked.kind == "explain":
+                break
         return taken
+
+    def _take_one(self, wait: bool) -> Job | None:
+        """The job that comes next; None if there is none, or if the end has come."""
+        job, self._next = self._next, None
+        if job is not None or self._ended:
+            return job
+        try:
+            job = self._jobs.get(block=wait)
+        except queue.Empty:
+            return None
+        self._ended = job is None
+        return job
 
     def _outcomes(self, jobs: list[Job]) -> list[Outcome]:
         wanted = [job for job in jobs if not job.future.done()]
         kept = set(wanted)
-        given_up: list[Outcome] = [(job, None, 0) for job in jobs if job not in kept]
+        given_up: list[Outcome] = [(job, None) for job in jobs if job not in kept]
         if not wanted:
             return given_up
-        try:
-            docs = self._annotator.annotate([job.input for job in wanted])
-        except Exception:  # of which text, can only be told one by one
-            return given_up + [self._alone(job) for job in wanted]
-        return given_up + [self._outcome(job, doc) for job, doc in zip(wanted, docs, strict=True)]
-
-    def _outcome(self, job: Job, doc: Doc) -> Outcome:
-        if job.future.done():  # given up while other texts of the batch were worked on
-            return job, None, 0
-        try:
-            return job, job.answer(doc), len(doc)
-        except Exception as error:
-            return job, _as_refusal(error), len(doc)
-
-    def _alone(self, job: Job) -> Outcome:
-        if job.future.done():
-            return job, None, 0
-        try:
-            (doc,) = self._annotator.annotate([job.input])
-        except Exception as error:
-            return job, _as_refusal(error), 0
-        return self._outcome(job, doc)
+        replies = self._annotator.answers([job.asked for job in wanted])
+        return given_up + [
+            (job, None if job.future.done() else reply)  # done: given up meanwhile
+            for job, reply in zip(wanted, replies, strict=True)
+        ]
 
 
 def _no_more() -> Refusal:
     return Refusal(503, "the server does not annotate any more", headers=RETRY_AFTER)
-
-
-def _as_refusal(error: Exception) -> Refusal:
-    """The refusal that tells of an error; mistakes of the server's own are told in its log."""
-    if isinstance(error, Refusal):
-        return error
-    if isinstance(error, ValueError) and str(error).startswith("treecrf: "):
-        return Refusal(400, str(error).removeprefix("treecrf: "))
-    logger.error("treecrf: a text could not be annotated", exc_info=error)
-    return Refusal(500, f"the text could not be annotated ({type(error).__name__})")
-
-
-def _n_characters(input: Input) -> int:
-    return len(input) if isinstance(input, str) else sum(map(len, input)) + len(input)

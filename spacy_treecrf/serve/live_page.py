@@ -10,14 +10,14 @@ from starlette.responses import HTMLResponse, Response
 
 from spacy_treecrf.pages.document import STYLE, asset, document, policy
 from spacy_treecrf.pages.markup import join, tag
-from spacy_treecrf.serve.annotating import PipelineAnnotator
+from spacy_treecrf.serve.asking import Served
 from spacy_treecrf.serve.state import service_of
 
 SCRIPTS = ("panel.js", "live.js")
 HINT = "Type or paste a text"
 
 
-def live_page(annotator: PipelineAnnotator) -> str:
+def live_page(served: Served) -> str:
     """The page as HTML; labels of the pipeline are the only data on it."""
     typing = tag(
         "label",
@@ -26,7 +26,7 @@ def live_page(annotator: PipelineAnnotator) -> str:
         class_="typing",
     )
     lead = "Labels come while you type. Choose a token, by mouse or by arrows, for the reasons."
-    name = name_of(annotator.name)
+    name = name_of(served.name)
     body = join(
         [
             tag("header", tag("h1", name), tag("p", lead, class_="lead"), class_="top"),
@@ -43,7 +43,7 @@ def live_page(annotator: PipelineAnnotator) -> str:
             ),
         ]
     )
-    data = {"types": list(annotator.pipe.labels), "spans": annotator.has_spans}
+    data = {"types": served.labels, "spans": served.has_spans}
     return document(name, body, data=data, scripts=SCRIPTS, asks_server=True)
 
 
@@ -59,4 +59,4 @@ async def show_page(request: Request) -> Response:
         "Content-Security-Policy": f"{rules}; frame-ancestors 'none'",
         "Cache-Control": "no-cache",
     }
-    return HTMLResponse(live_page(service_of(request).annotator), headers=headers)
+    return HTMLResponse(live_page(service_of(request).served), headers=headers)

@@ -46,17 +46,21 @@ class Metrics:
         self.texts += texts
         self.tokens += tokens
 
-    def to_text(self, waiting: int) -> str:
-        """All of it for Prometheus. waiting: How long the queue is."""
+    def to_text(self, waiting: int, of_annotator: int | None) -> str:
+        """All of it for Prometheus.
+
+        waiting: How long the queue is. of_annotator: The bytes that it holds in another process.
+        """
         lines = [*self._requests(), *self._latencies()]
         lines += _single("texts_total", "counter", "Texts annotated.", self.texts)
         lines += _single("tokens_total", "counter", "Tokens of these texts.", self.tokens)
         lines += _single("batches_total", "counter", "Batches they came in.", self.batches)
         waiting_help = "Texts that wait or are being annotated."
         lines += _single("queue_length", "gauge", waiting_help, waiting)
-        memory = resident_bytes()
-        if memory is not None:
-            lines += _single("resident_memory_bytes", "gauge", "Memory of the process.", memory)
+        own = resident_bytes()
+        if own is not None and of_annotator is not None:
+            memory_help = "Memory of the server's processes."
+            lines += _single("resident_memory_bytes", "gauge", memory_help, own + of_annotator)
         return "\n".join(lines) + "\n"
 
     def _requests(self) -> Iterator[str]:
@@ -79,12 +83,13 @@ class Metrics:
             yield f"{name}_count{_labels(path=path)} {so_far}"
 
 
-def resident_bytes() -> int | None:
-    """The memory that the process holds; None where the system does not tell."""
-    statm = Path("/proc/self/statm")
-    if not statm.exists():
+def resident_bytes(process: int | None = None) -> int | None:
+    """The memory that a process holds, this one by default; None where the system does not tell."""
+    try:
+        statm = Path(f"/proc/{process or 'self'}/statm").read_text()
+    except OSError:
         return None
-    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:

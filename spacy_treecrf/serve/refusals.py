@@ -6,13 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import to_json
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 RETRY_AFTER = {"Retry-After": "1"}
 CLOSE = {"Connection": "close"}
-CLIENT_CLOSED = 499  # for the metrics: nobody is there to read the answer
 
 
 class Refusal(Exception):
@@ -45,7 +42,13 @@ class Refusal(Exception):
 def json_response(
     content: object, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    return Response(to_json(content), status, headers, "application/json")
+    return json_bytes(to_json(content), status, headers)
+
+
+def json_bytes(
+    content: bytes, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    return Response(content, status, headers, "application/json")
 
 
 def refusal_of_json(error: ValidationError) -> Refusal:
@@ -56,30 +59,3 @@ def refusal_of_json(error: ValidationError) -> Refusal:
     field = ".".join(map(str, first["loc"])) or None
     reason = first["msg"].removeprefix("Value error, ")
     return Refusal(400, f"{field}: {reason}" if field else reason, field)
-
-
-async def answer_refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    return error.response()
-
-
-async def answer_http_error(request: Request, error: Exception) -> Response:
-    """The answer where starlette finds no route (404), or none of this method (405)."""
-    assert isinstance(error, HTTPException)
-    path = request.url.path
-    reason = f"there is no {path}; /openapi.json lists what there is"
-    if error.status_code == 405:
-        reason = f"{path} does not take {request.method}"
-    elif error.status_code != 404:
-        reason = error.detail
-    headers = dict(error.headers or {})
-    return Refusal(error.status_code, reason, headers=headers).response()
-
-
-async def answer_disconnect(request: Request, error: Exception) -> Response:
-    return Response(status_code=CLIENT_CLOSED)
-
-
-async def answer_mistake(request: Request, error: Exception) -> Response:
-    """The answer after an error of the server's own; uvicorn writes it to the log."""
-    return Refusal(500, "the server made a mistake, which its log tells").response()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from spacy_treecrf import __version__
+from spacy_treecrf.serve.asking import Asked
 from spacy_treecrf.serve.bodies import JSON_LINES, check_headers, read_body
 from spacy_treecrf.serve.live_page import name_of
 from spacy_treecrf.serve.metrics import MEDIA_TYPE
-from spacy_treecrf.serve.refusals import json_response, refusal_of_json
+from spacy_treecrf.serve.refusals import json_bytes, json_response, refusal_of_json
 from spacy_treecrf.serve.schemas import AnnotateRequest, ExplainRequest
 from spacy_treecrf.serve.state import service_of
 from spacy_treecrf.serve.streaming import StreamedAnswer
@@ -26,9 +25,9 @@ async def annotate(request: Request) -> Response:
     except ValidationError as error:
         raise refusal_of_json(error) from None
     inputs = wanted.inputs
-    service.annotator.check(inputs, wanted.field)
-    tell = partial(service.annotator.tell, nbest=wanted.nbest, marginals=wanted.marginals)
-    return json_response({"docs": await service.answers(inputs, tell)})
+    service.served.check(inputs, wanted.field)
+    answers = await service.answers([Asked("annotate", own, wanted.options) for own in inputs])
+    return json_bytes(b'{"docs":[' + b",".join(answers) + b"]}")
 
 
 async def explain(request: Request) -> Response:
@@ -38,10 +37,9 @@ async def explain(request: Request) -> Response:
         wanted = ExplainRequest.model_validate_json(body)
     except ValidationError as error:
         raise refusal_of_json(error) from None
-    service.annotator.check([wanted.input], "text")
-    tell = partial(service.annotator.explain, wanted=wanted)
-    (told,) = await service.answers([wanted.input], tell)
-    return json_response(told)
+    service.served.check([wanted.input], "text")
+    (told,) = await service.answers([Asked("explain", wanted.input, wanted.options)])
+    return json_bytes(told)
 
 
 async def annotate_stream(request: Request) -> Response:
@@ -51,13 +49,13 @@ async def annotate_stream(request: Request) -> Response:
 
 async def health(request: Request) -> Response:
     service = service_of(request)
-    annotator = service.annotator
+    served = service.served
     alive = service.batcher.alive
     told = {
         "status": "ok" if alive else "ended",
-        "model": name_of(annotator.name),
-        "pipe": annotator.pipe.name,
-        "labels": annotator.pipe.labels,
+        "model": name_of(served.name),
+        "pipe": served.pipe,
+        "labels": served.labels,
         "version": __version__,
         "queue": service.batcher.waiting,
     }
@@ -66,5 +64,5 @@ async def health(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     service = service_of(request)
-    text = service.metrics.to_text(service.batcher.waiting)
+    text = service.metrics.to_text(service.batcher.waiting, service.annotator.resident_bytes())
     return Response(text, media_type=MEDIA_TYPE)

@@ -54,6 +54,10 @@ class Options(_Request):
         default=False, description="Whether to tell the probabilities of all labels of each token."
     )
 
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"nbest": self.nbest, "marginals": self.marginals}
+
 
 class AnnotateRequest(Options):
     """Texts to annotate: exactly one of text, texts, tokens and sequences."""
@@ -76,8 +80,9 @@ class AnnotateRequest(Options):
 
     @property
     def inputs(self) -> list[str | list[str]]:
-        value: Any = getattr(self, self.field)
-        return [value] if self.field in ("text", "tokens") else list(value)
+        name = self.field
+        value: Any = getattr(self, name)
+        return [value] if name in ("text", "tokens") else list(value)
 
 
 class ExplainRequest(_Request):
@@ -117,6 +122,11 @@ class ExplainRequest(_Request):
     def input(self) -> str | list[str]:
         value: str | list[str] = getattr(self, self.chosen("text", "tokens"))
         return value
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All that was asked beside the text."""
+        return self.model_dump(exclude={"text", "tokens"})
 
 
 class StreamedText(Options):

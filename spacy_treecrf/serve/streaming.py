@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from functools import partial
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -13,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from spacy_treecrf.serve.batching import Answer
+from spacy_treecrf.serve.asking import Asked
 from spacy_treecrf.serve.bodies import JSON_LINES, read_lines
 from spacy_treecrf.serve.refusals import Refusal, refusal_of_json
 from spacy_treecrf.serve.schemas import StreamedText
@@ -22,7 +21,7 @@ from spacy_treecrf.serve.state import Service
 MOST_BYTES = 2**16  # of lines that are ready and sent together
 
 # The number of a line, and its answer: one that is awaited, or an error. None: the end.
-Line = tuple[int, "asyncio.Future[Answer] | Refusal"]
+Line = tuple[int, "asyncio.Future[bytes] | Refusal"]
 
 
 class StreamedAnswer(Response):
@@ -81,13 +80,12 @@ class StreamedAnswer(Response):
         finally:
             await lines.put(None)
 
-    async def _submit(self, line: bytes) -> asyncio.Future[Answer] | Refusal:
-        annotator = self._service.annotator
+    async def _submit(self, line: bytes) -> asyncio.Future[bytes] | Refusal:
         try:
             wanted = StreamedText.model_validate_json(line)
-            annotator.check([wanted.input], "text")
-            tell = partial(annotator.tell, nbest=wanted.nbest, marginals=wanted.marginals)
-            return await self._service.batcher.submit_with_patience(wanted.input, tell)
+            self._service.served.check([wanted.input], "text")
+            asked = Asked("annotate", wanted.input, wanted.options)
+            return await self._service.batcher.submit_with_patience(asked)
         except ValidationError as error:
             return refusal_of_json(error)
         except Refusal as refusal:
@@ -101,11 +99,12 @@ def _forget(line: Line | None) -> None:
 
 
 async def _encoded(line: Line) -> bytes:
+    """The answer with the number of its line as its first field."""
     number, found = line
     try:
         if isinstance(found, Refusal):
             raise found
         answer = await found
     except Refusal as refusal:
-        answer = refusal.to_dict()
-    return to_json({"line": number, **answer}) + b"\n"
+        answer = to_json(refusal.to_dict())
+    return b'{"line":%d,' % number + answer[1:] + b"\n"

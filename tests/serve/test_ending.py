@@ -80,14 +80,15 @@ def test_a_signal_that_a_finalizer_drops_still_ends_the_server(model: Path, numb
     script = f"""
 import signal, sys
 from spacy_treecrf.cli.app import main
-from spacy_treecrf.serve.annotating import PipelineAnnotator
+from spacy_treecrf.serve.process import ProcessAnnotator
 
 class Dropping:
     def __del__(self):
         signal.raise_signal({int(number)})
 
 sys.unraisablehook = lambda dropped: print("dropped", dropped.exc_type.__name__)
-PipelineAnnotator.warm_up = lambda self: Dropping() and None
+start = ProcessAnnotator._start
+ProcessAnnotator._start = lambda self: (start(self), Dropping())[0]
 sys.argv = ['spacy-treecrf', 'serve', {str(model)!r}, '--port', '0']
 main()
 """

@@ -17,7 +17,8 @@ from spacy.tokens import Doc
 
 from spacy_treecrf.serve.annotating import PipelineAnnotator
 from spacy_treecrf.serve.app import make_app
-from spacy_treecrf.serve.batching import Batcher, Input
+from spacy_treecrf.serve.asking import Asked, Input
+from spacy_treecrf.serve.batching import Batcher
 from spacy_treecrf.serve.limits import Limits
 from spacy_treecrf.serve.metrics import Metrics
 from spacy_treecrf.serve.server import address_of, bind
@@ -120,16 +121,32 @@ def test_an_answer_that_takes_too_long_is_a_504_and_its_text_is_dropped(held: He
     assert "treecrf_batches_total 1\n" in counted
 
 
-def test_a_request_that_was_given_up_is_not_worked_on(held: Held) -> None:
+def test_explanations_that_were_given_up_are_not_begun(held: Held) -> None:
     explained = []
-    held.explain = lambda doc, wanted: explained.append(doc.text)  # type: ignore
-    with client_of(held, timeout=0.5) as client:
+    held.explain = lambda doc, wanted: explained.append(doc.text) or {}  # type: ignore
+    with client_of(held, timeout=0.5) as client, ThreadPoolExecutor(3) as pool:
         held.let_go.clear()
-        refused(client.post("/explain", json={"text": "Ann saw Rome"}), 504)
+        texts = ["Ann saw Rome", "Bob saw Ann", "Rome"]
+        asked = [pool.submit(client.post, "/explain", json={"text": text}) for text in texts]
+        for one in asked:
+            refused(one.result(), 504)
         held.let_go.set()
         wait_until(lambda: queue_of(client) == 0)
     assert held.batches == [1]  # which had been begun
-    assert not explained
+    assert len(explained) == 1
+
+
+def test_an_explanation_is_a_batch_of_its_own(held: Held) -> None:
+    with client_of(held) as client, ThreadPoolExecutor(5) as pool:
+        held.let_go.clear()
+        paths = ["/annotate", "/annotate", "/explain", "/annotate", "/annotate"]
+        asked = []
+        for n, path in enumerate(paths):
+            asked.append(pool.submit(client.post, path, json={"text": "Ann saw Rome"}))
+            wait_until(lambda n=n: queue_of(client) == n + 1)  # type: ignore[misc]
+        held.let_go.set()
+        assert [one.result().status_code for one in asked] == [200] * 5
+    assert held.batches == [1, 1, 1, 2]
 
 
 def test_batches_end_where_their_characters_do(held: Held) -> None:
@@ -165,7 +182,7 @@ def test_the_end_does_not_wait_for_ever_for_a_text(held: Held) -> None:
     async def ends() -> bool:
         batcher = Batcher(held, Limits(timeout=0.2), Metrics())
         held.let_go.clear()
-        batcher.submit(["Ann"], held.tell)
+        batcher.submit([Asked("annotate", "Ann", {})])
         await batcher.close()
         return batcher.alive
 

@@ -40,27 +40,37 @@ def test_64_clients_at_once_get_no_error(model: Path) -> None:
         assert server.metric("queue_length") == 0
 
 
+@pytest.fixture
+def words_that_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zones from the first text on, each for less than one of the texts below."""
+    monkeypatch.setattr("spacy_treecrf.serve.annotating.KEPT_CHARACTERS", 0)
+    monkeypatch.setattr("spacy_treecrf.serve.annotating.ZONE_CHARACTERS", 1000)
+
+
+def texts_of_new_words() -> list[str]:
+    return [" ".join(f"word{i}x{j}" for j in range(200)) for i in range(20)]
+
+
+@pytest.mark.usefixtures("words_that_go")
 def test_new_words_do_not_stay_in_the_vocabulary(model: Path) -> None:
     held = Held(model)
     held.warm_up()
     before = set(held.nlp.vocab.strings)
     with client_of(held) as client:
-        for i in range(20):
-            words = " ".join(f"word{i}x{j}" for j in range(200))
-            assert client.post("/annotate", json={"text": words}).status_code == 200
+        for text in texts_of_new_words():
+            assert client.post("/annotate", json={"text": text}).status_code == 200
+            # Those of one text are known, each with its shape and affixes.
+            assert len(held.nlp.vocab.strings) <= len(before) + 3 * 200
     assert set(held.nlp.vocab.strings) == before
 
 
-# A zone ends after each text, so that words of two of them are known at most, each with its shape.
-def test_memory_zones_end_while_the_server_goes_on(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spacy_treecrf.serve.batching.ZONE_CHARACTERS", 1000)
+def test_words_of_the_first_texts_stay_known(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = texts_of_new_words()
+    monkeypatch.setattr("spacy_treecrf.serve.annotating.KEPT_CHARACTERS", len(first))
     held = Held(model)
-    held.warm_up()
-    before = len(held.nlp.vocab.strings)
     with client_of(held) as client:
-        for i in range(20):
-            words = " ".join(f"word{i}x{j}" for j in range(200))
-            assert client.post("/annotate", json={"text": words}).status_code == 200
-            assert len(held.nlp.vocab.strings) <= before + 2 * 2 * 200
+        for text in (first, *others):
+            assert client.post("/annotate", json={"text": text}).status_code == 200
+    known = held.nlp.vocab.strings
+    assert all(word in known for word in first.split())
+    assert not any(word in known for text in others for word in text.split())

@@ -71,7 +71,7 @@ def test_latencies_are_a_histogram_whose_buckets_add_up() -> None:
     values = [0.0, 0.001, 0.0011, 0.3, 99.0]
     for value in values:
         metrics.add_request("/annotate", "POST", 200, value)
-    found = samples(metrics.to_text(waiting=7))
+    found = samples(metrics.to_text(7, 0))
     for bound in SECONDS:
         key = "treecrf_request_seconds_bucket", f'path="/annotate",le="{bound:g}"'
         assert found[key] == sum(value <= bound for value in values)

@@ -1,0 +1,93 @@
+"""The process that annotates, as the server sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import subprocess
+from collections.abc import Sequence
+
+from pydantic_core import from_json
+
+from spacy_treecrf.serve.asking import Asked, Reply, Served
+from spacy_treecrf.serve.frames import decode_replies, encode_asked, read_frame, write_frame
+from spacy_treecrf.serve.metrics import resident_bytes
+from spacy_treecrf.serve.refusals import Refusal
+
+logger = logging.getLogger("uvicorn.error")
+
+
+class NotReady(Exception):
+    """The process ended before it could answer, and has said why. code: Its exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"exit code {code}")
+        self.code = code
+
+
+class ProcessAnnotator:
+    """An annotator in a process of its own.
+
+    If that process dies, the texts that it had are refused, and another takes its place.
+
+    command: What to run; serve.child.run must be what it does. timeout: Seconds for which `close`
+    waits before the process is killed.
+    """
+
+    def __init__(self, command: Sequence[str], timeout: float) -> None:
+        self._command = list(command)
+        self._timeout = timeout
+        self._abandoned = False
+        self._process, self._served = self._start()
+
+    @property
+    def served(self) -> Served:
+        return self._served
+
+    def answers(self, asked: Sequence[Asked]) -> list[Reply]:
+        try:
+            write_frame(self._process.stdin, encode_asked(asked))  # type: ignore[arg-type]
+            return decode_replies(read_frame(self._process.stdout))  # type: ignore[arg-type]
+        except (EOFError, OSError):
+            code = self._end()
+        if self._abandoned:
+            raise EOFError
+        reason = f"the process that annotates has ended with {code}"
+        logger.error("treecrf: %s; another is started", reason)
+        self._process, self._served = self._start()
+        return [Reply.of_refusal(Refusal(500, reason))] * len(asked)
+
+    def resident_bytes(self) -> int | None:
+        return resident_bytes(self._process.pid)
+
+    def close(self) -> None:
+        self._end()
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        self._process.kill()
+
+    def _start(self) -> tuple[subprocess.Popen[bytes], Served]:
+        # A session of its own: Ctrl-C is for the server, which then lets this process finish.
+        process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        try:
+            return process, Served(**from_json(read_frame(process.stdout)))  # type: ignore[arg-type]
+        except EOFError:
+            raise NotReady(process.wait()) from None
+        except BaseException:  # an interrupt while it loads
+            process.kill()
+            process.wait()
+            raise
+
+    def _end(self) -> int:
+        """Let the process end; returns its exit code."""
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+        try:
+            return self._process.wait(self._timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
