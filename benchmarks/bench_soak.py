@@ -25,9 +25,10 @@ CITIES = {"Paris"}
 NAMES = {"Ann", "Bob"}
 SIDES = ("vocab", "vocab, zones", "pipe", "pipe, zones")
 POINTS = 50  # of the curve
-# Docs before the curve begins, in zones: kernels are compiled, the pipe's caches (32,768 words) are
-# full, and the C library keeps the memory of a batch, which it returns the first few times.
-WARM_UP_ZONES = 5
+# Docs before the curve begins, in zones: kernels are compiled, all caches of the pipe (32,768 words
+# each) have been full several times, and the C library keeps the memory of a batch, which it
+# returns to the system the first few times.
+WARM_UP_ZONES = 20
 
 
 def texts(n_docs: int, n_new: int, seed: int) -> Iterator[str]:

@@ -16,7 +16,7 @@ MOST_REPEATS = 3
 NOWHERE = -1  # kernels.repeats.NOWHERE
 RUN_EDGE = 1  # kernels.capital_runs.EDGE; importing it here would load numba
 KINDS = ("case", "repeated", "neighbours", "heading", "runs", "opening")
-MANY_WORDS = 2**16
+MANY_WORDS = 2**15
 # In the order of the rows of kernels.repeats.repeat_keys, and of kernels.capital_runs.run_keys.
 REPEATS = ("case", "repeated", "before", "after")
 RUNS = ("run_first", "run_last", "run_before", "run_after", "run_place")

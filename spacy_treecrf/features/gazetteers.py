@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LISTED, LEARNED = "gazetteer.", "entities."
 MAX_WORD_PIECES = 12  # a token of more pieces is in no phrase
-MANY_WORDS = 2**16
+MANY_WORDS = 2**15
 NOBODY = 0
 PLACES = (None, "B", "I", "L", "U")  # by the numbers of kernels.phrases
 _PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
