@@ -44,6 +44,7 @@ from spacy_treecrf.models.model import (
 )
 from spacy_treecrf.models.model_kinds import INTEGER_LABELS, model_from_state
 from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.models.ruled import rules_of
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -166,12 +167,12 @@ class SequenceEstimator(ABC):
         model = self._fitted()
         name = self.classes_.__getitem__
         settings = self._settings()
-        quick = model.quick
+        quick = None if rules_of(settings) else model.quick
         if quick is not None and (ids := quick.labels(X, settings.predictor)) is not None:
             return Predictions([[*map(name, own)] for own in ids])
         found = Predictions()
         with Workers(settings.threads) as workers:
-            predictor = Predictor(model, workers, settings.predictor)
+            predictor = Predictor(model, workers, settings.predictor, rules_of(settings))
             for data in _encoded(model, X):
                 names = list(map(name, predictor.labels(data).tolist()))
                 found += _cut(names, data.offsets)
@@ -186,14 +187,14 @@ class SequenceEstimator(ABC):
         model = self._fitted()
         labels = self.classes_
         settings = self._settings()
-        quick = model.quick
+        quick = None if rules_of(settings) else model.quick
         if quick is not None and (marginals := quick.marginals(X)) is not None:
             return Predictions(
                 [[dict(zip(labels, row, strict=True)) for row in own] for own in marginals]
             )
         found = Predictions()
         with Workers(settings.threads) as workers:
-            predictor = Predictor(model, workers)
+            predictor = Predictor(model, workers, rules=rules_of(settings))
             for data in _encoded(model, X):
                 marginal_rows = predictor.marginals(data).tolist()
                 rows = [dict(zip(labels, row, strict=True)) for row in marginal_rows]
@@ -213,8 +214,9 @@ class SequenceEstimator(ABC):
         n = check_nbest(n)
         model = self._fitted()
         labels = self.classes_
-        with Workers(self._settings().threads) as workers:
-            predictor = Predictor(model, workers)
+        settings = self._settings()
+        with Workers(settings.threads) as workers:
+            predictor = Predictor(model, workers, rules=rules_of(settings))
             best = [one for data in _encoded(model, X) for one in predictor.nbest(data, n)]
         return [
             [
@@ -276,7 +278,9 @@ class SequenceEstimator(ABC):
     def _predictor(self) -> Iterator[Predictor]:
         settings = self._settings()
         with Workers(settings.threads) as workers:
-            yield Predictor(self._fitted(), workers, settings.predictor)
+            yield Predictor(
+                self._fitted(), workers, settings.predictor, rules_of(settings)
+            )
 
     def score(
         self,

@@ -29,6 +29,7 @@ from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
 from spacy_treecrf.models.quick_prediction import QuickPredictor, quick_predictor
+from spacy_treecrf.models.ruled import check_rules
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
@@ -197,6 +198,10 @@ class CRF(SequenceModel):
             settings.check_labels(n_labels)
         except ValueError as error:
             reader.fail("labels", "few enough for the order", str(error))
+        try:
+            check_rules(settings, labels)
+        except ValueError as error:
+            reader.fail("settings", "rules about the model's labels", str(error))
         forest = Forest.from_state(
             forest_reader(reader.table("forest"), "forest"),
             n_labels,
@@ -237,6 +242,7 @@ def empty_crf(settings: Settings, labels: list[str], columns: Columns, masks: Ma
     """A model that has learned nothing yet, with these hard constraints."""
     settings = settings.resolved(len(labels))
     settings.check_labels(len(labels))
+    check_rules(settings, labels)
     if settings.missing != columns.missing:
         raise ValueError(
             f"treecrf: setting 'missing' is {settings.missing!r}, but the columns were fitted for "
@@ -304,6 +310,7 @@ class CRFRecipe(Recipe):
                 "treecrf: only a boosted CRF can be boosted further; train a new model"
             )
         model._refuse_learning()
+        check_rules(self.settings, model.labels)
         was = model.settings
         settings = replace(
             self.settings,

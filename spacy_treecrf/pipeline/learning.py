@@ -296,7 +296,7 @@ class Learner:
         data = self._rows(examples)
         if data is None:
             return 0.0, 0
-        predictor = Predictor(self.shim.trained, self._workers, self.shim.settings.predictor)
+        predictor = Predictor(self.shim.trained, self._workers, rules=())
         log_p = predictor.apply(data).log_probability_of(data.labels)
         return -float(log_p[np.isfinite(log_p)].sum()), data.n_annotated
 

@@ -367,10 +367,11 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def _predictor(self) -> "Iterator[Predictor]":
         from spacy_treecrf.engine.threads import Workers
         from spacy_treecrf.models.predictor import Predictor
+        from spacy_treecrf.models.ruled import rules_of
 
         settings = self.shim.settings
         with Workers(settings.threads) as workers:
-            yield Predictor(self.shim.trained, workers, settings.predictor)
+            yield Predictor(self.shim.trained, workers, settings.predictor, rules_of(settings))
 
     @contextmanager
     def memory_zone(self, mem: Any = None) -> "Iterator[Any]":
