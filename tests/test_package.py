@@ -19,7 +19,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 BASE = {"storage", "labels"}
 ENGINE_ROOT = BASE | {"engine"}
 BOOSTING = ENGINE_ROOT | {
-    f"engine/{room}" for room in ("encoding", "chain", "rules", "trees", "missing_values", "boosting")
+    f"engine/{room}"
+    for room in ("encoding", "chain", "rules", "trees", "missing_values", "boosting")
 }
 ENGINE = BOOSTING | {f"engine/{room}" for room in ("perceptron", "memm", "future", "codes")}
 # What the modules of each room may import from the package, beside those of their own room.

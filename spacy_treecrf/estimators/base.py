@@ -44,7 +44,7 @@ from spacy_treecrf.models.model import (
 )
 from spacy_treecrf.models.model_kinds import INTEGER_LABELS, model_from_state
 from spacy_treecrf.models.predictor import Predictor
-from spacy_treecrf.models.ruled import rules_of
+from spacy_treecrf.models.ruled import rules_of, with_rules
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -278,9 +278,7 @@ class SequenceEstimator(ABC):
     def _predictor(self) -> Iterator[Predictor]:
         settings = self._settings()
         with Workers(settings.threads) as workers:
-            yield Predictor(
-                self._fitted(), workers, settings.predictor, rules_of(settings)
-            )
+            yield Predictor(self._fitted(), workers, settings.predictor, rules_of(settings))
 
     def score(
         self,
@@ -317,7 +315,8 @@ class SequenceEstimator(ABC):
         compact: Make the file small. It predicts the same, but a boosted CRF in it cannot be
         trained further.
         """
-        model = self._fitted().compacted() if compact else self._fitted()
+        model = with_rules(self._fitted(), rules_of(self._settings()))
+        model = model.compacted() if compact else model
         state = model.to_state()
         if self.integer_labels_:
             state[INTEGER_LABELS] = True

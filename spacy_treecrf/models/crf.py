@@ -29,7 +29,7 @@ from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
 from spacy_treecrf.models.quick_prediction import QuickPredictor, quick_predictor
-from spacy_treecrf.models.ruled import check_rules
+from spacy_treecrf.models.ruled import check_rules, check_stored_rules
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
@@ -198,10 +198,7 @@ class CRF(SequenceModel):
             settings.check_labels(n_labels)
         except ValueError as error:
             reader.fail("labels", "few enough for the order", str(error))
-        try:
-            check_rules(settings, labels)
-        except ValueError as error:
-            reader.fail("settings", "rules about the model's labels", str(error))
+        check_stored_rules(settings, labels, reader)
         forest = Forest.from_state(
             forest_reader(reader.table("forest"), "forest"),
             n_labels,

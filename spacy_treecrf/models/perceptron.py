@@ -36,6 +36,7 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.perceptron_settings import PerceptronSettings
+from spacy_treecrf.models.ruled import check_rules, check_stored_rules
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
@@ -150,6 +151,7 @@ class Perceptron(SequenceModel):
         columns = Columns.from_state(reader.table("columns"))
         if columns.missing != settings.missing:
             reader.fail("columns", f"missing={settings.missing!r}", "another")
+        check_stored_rules(settings, labels, reader)
         masks = read_masks(reader.nested("masks"), len(labels))
         shape = (len(columns.counts), len(columns.numeric_names), len(labels))
         learned = Learned(
@@ -285,6 +287,7 @@ class PerceptronRecipe(Recipe):
 
     def new(self, labels: list[str], columns: Columns, data: Sequences) -> Perceptron:
         settings = self.settings.resolved()
+        check_rules(settings, labels)
         masks = new_masks(settings.constraints, labels, settings.order, data)
         return _untrained(settings, labels, columns, masks)
 
@@ -293,6 +296,7 @@ class PerceptronRecipe(Recipe):
         if not isinstance(model, Perceptron):
             raise ValueError("treecrf: only a perceptron can go on as one; train a new model")
         was = model.settings
+        check_rules(self.settings, model.labels)
         settings = replace(
             self.settings.resolved(),
             order=was.order,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD, METHODS
@@ -124,7 +125,7 @@ class Settings(SettingsBase):
     )
     missing: str = choice(ABSENT_METHOD, "What a missing value means.", METHODS)
     constraints: str = choice("none", "Which transitions are possible at all.", CONSTRAINTS)
-    rules: tuple[str, ...] | None = rules_field(
+    rules: Sequence[str] | None = rules_field(
         "Rules that the labels of a predicted sequence follow as a whole."
     )
     predictor: str = choice(

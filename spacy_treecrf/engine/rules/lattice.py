@@ -24,7 +24,7 @@ EXACT_MOVES = 2**17
 # and while what is kept of a sequence, states times positions, is not more than this.
 EXACT_CELLS = 2**25
 # Elsewhere so many states are followed at each position.
-BEAM_STATES = 256
+BEAM_STATES = 1024
 NOWHERE = -1
 
 
@@ -104,6 +104,17 @@ def _find(reached: _Reached, context: int, memory: int, n: int) -> int:
 
 
 @kernel
+def _room_for(n: int) -> _Reached:
+    """Room for n states; half of the slots stay free."""
+    n_slots = 1
+    while n_slots < 2 * n:
+        n_slots *= 2
+    return _Reached(
+        np.empty(n_slots, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    )
+
+
+@kernel
 def fill_beam(
     scores: Floats,
     steps: StepPotentials,
@@ -120,16 +131,7 @@ def fill_beam(
     length, n_labels = len(scores), len(steps.end)
     n_states = lattice.following.shape[1]
     stride = n_labels ** (order - 1)
-    n_most = n_states * n_labels
-    n_slots = 1
-    while n_slots < 2 * n_most:
-        n_slots *= 2
-    reached = _Reached(
-        np.empty(n_slots, np.int64),
-        np.empty(n_most, np.int64),
-        np.empty(n_most, np.int64),
-        np.empty(n_most),
-    )
+    reached = _room_for(n_states * n_labels)
     memories, values = np.zeros(n_states, np.int64), np.zeros(n_states)
     lattice.following[:] = NOWHERE
     lattice.contexts[:] = 0

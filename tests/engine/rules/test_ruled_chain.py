@@ -195,16 +195,16 @@ def test_rules_of_many_labels_are_followed_inside_a_beam() -> None:
 
 
 def test_a_beam_of_ruled_labels_finds_nearly_what_exact_inference_finds() -> None:
-    """Eight labels, each once: 1024 states, of which the beam follows 256."""
-    chain, labels, rules = many_rules(8)
+    """Ten labels, each once: 5121 states, of which the beam follows 1024."""
+    chain, labels, rules = many_rules(10)
     exact, beam = (RuledChain(chain, labels, rules) for _ in range(2))
-    assert exact.n_states == 8 * 2**7 + 1
+    assert exact.n_states == 10 * 2**9 + 1
     beam._whole = None
     rng = np.random.default_rng(2)
-    scores = rng.normal(scale=2.0, size=(400, 1, 8)).astype(np.float32)
-    offsets = np.arange(0, 401, 10)
+    scores = rng.normal(scale=2.0, size=(200, 1, 10)).astype(np.float32)
+    offsets = np.arange(0, 201, 10)
     difference = beam.marginals(scores, offsets, ONE) - exact.marginals(scores, offsets, ONE)
-    assert np.abs(difference).max() < 0.02
+    assert np.abs(difference).mean() < 0.01
     same = beam.labels(scores, offsets, "viterbi", ONE) == exact.labels(
         scores, offsets, "viterbi", ONE
     )
