@@ -20,6 +20,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.rounds import Callback
 from spacy_treecrf.engine.chain.constraints import first_forbidden
 from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.grown_columns import grown_columns
 from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.limits import check_nbest
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -148,6 +149,23 @@ class SequenceEstimator(ABC):
         self.integer_labels_ = isinstance(classes[0], int)
         with Workers(recipe.settings.threads) as workers:
             self._train(model.trainer(data, workers, held_out))
+        return self
+
+    def add_features(self, X: FeatureSequences) -> Self:
+        """Let a fitted model know features of X that it does not know, such as new words.
+
+        They count nothing until `fit` with warm_start=True learns them, so that predictions stay
+        the same. A feature needs `min_count` rows of X. What is known keeps its meaning: numbers
+        keep their bins.
+        """
+        model, settings = self._fitted(), self._settings()
+        found, *_ = fit_columns(
+            X,
+            min_count=settings.min_count,
+            max_bins=settings.max_bins,
+            missing=model.columns.missing,
+        )
+        self.model_ = model.with_columns(grown_columns(model.columns, found))
         return self
 
     def _train(self, trainer: Trainer) -> None:

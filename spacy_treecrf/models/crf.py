@@ -27,7 +27,7 @@ from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.preorder import forest_reader, preorder_state
 from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
-from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
+from spacy_treecrf.models.new_labels import longer, new_label_forests, start_moved, wider
 from spacy_treecrf.models.quick_prediction import QuickPredictor, quick_predictor
 from spacy_treecrf.models.ruled import check_rules, check_stored_rules
 from spacy_treecrf.models.stored_parts import (
@@ -126,6 +126,18 @@ class CRF(SequenceModel):
         )
         masks = wider_masks(self.masks, self.settings.constraints, names, self.settings.order)
         return replace(self, labels=names, masks=masks, potentials=potentials)
+
+    def with_columns(self, columns: Columns) -> CRF:
+        if columns is self.columns:
+            return self
+        self._refuse_learning()
+        n_features, n_numeric = len(columns.counts), len(columns.numeric_names)
+        potentials = replace(
+            self.potentials,
+            linear=longer(self.potentials.linear, n_features, n_numeric),
+            previous_linear=longer(self.potentials.previous_linear, n_features, n_numeric),
+        )
+        return replace(self, columns=columns, potentials=potentials)
 
     @property
     def is_compact(self) -> bool:

@@ -126,6 +126,24 @@ class Perceptron(SequenceModel):
         masks = wider_masks(self.masks, settings.constraints, names, settings.order)
         return _untrained(settings, names, self.columns, masks)
 
+    def with_columns(self, columns: Columns) -> Perceptron:
+        if columns is self.columns:
+            return self
+        n_features, n_numeric = len(columns.counts), len(columns.numeric_names)
+
+        def longer(weights: Weights) -> Weights:
+            categorical, numeric = weights.categorical, weights.numeric
+            return weights._replace(
+                categorical=np.pad(categorical, ((0, n_features - len(categorical)), (0, 0))),
+                numeric=np.pad(numeric, ((0, n_numeric - len(numeric)), (0, 0))),
+            )
+
+        learned = replace(
+            self.learned, weights=longer(self.learned.weights), totals=longer(self.learned.totals)
+        )
+        voters = tuple(map(longer, self.voters))
+        return replace(self, columns=columns, learned=learned, voters=voters)
+
     def to_state(self) -> dict[str, Any]:
         return {
             "kind": "perceptron",

@@ -88,7 +88,7 @@ def test_rules_are_stored_with_the_pipeline_and_may_be_changed_in_its_config(
 def test_annotation_that_is_there_already_counts_for_the_rules() -> None:
     """`overwrite` off: a person that is set leaves no room for another one."""
     nlp = trained_nlp(
-        {"@misc": "spacy_treecrf.EntityTask.v1", "overwrite": False}, model={"rules": RULES[:1]}
+        {"@misc": "spacy_treecrf.EntsTask.v1", "overwrite": False}, model={"rules": RULES[:1]}
     )
     doc = new_doc(nlp, "they|D|O saw|V|O Ann|N|U-PERSON Lee|N|O .|.|O")
     doc.set_ents([spacy.tokens.Span(doc, 0, 1, "PERSON")], default="unmodified")

@@ -98,7 +98,7 @@ def best_labels(trellis: Trellis, best: Doubles, labels: Labels) -> float:
     top = fill_best(trellis, best)
     if top > -np.inf:
         follow_best(trellis, best, 0, 0, labels)
-    return top
+    return float(top)
 
 
 @kernel
@@ -132,7 +132,7 @@ def forward(trellis: Trellis, allowed: Mask, alpha: Doubles) -> float:
         for s in range(n_states):
             if total[s] > 0.0:
                 alpha[t + 1, s] += math.log(total[s])
-    return _log_sum(alpha[length])
+    return float(_log_sum(alpha[length]))
 
 
 @kernel
