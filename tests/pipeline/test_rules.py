@@ -12,6 +12,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_treecrf.pipeline.tasks import make_ents_task
 from tests.engine.rules.naive_rules import follows
 from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, new_nlp, pipe_of, trained_nlp
 
@@ -87,9 +88,8 @@ def test_rules_are_stored_with_the_pipeline_and_may_be_changed_in_its_config(
 
 def test_annotation_that_is_there_already_counts_for_the_rules() -> None:
     """`overwrite` off: a person that is set leaves no room for another one."""
-    nlp = trained_nlp(
-        {"@misc": "spacy_treecrf.EntsTask.v1", "overwrite": False}, model={"rules": RULES[:1]}
-    )
+    nlp = trained_nlp(model={"rules": RULES[:1]})
+    pipe_of(nlp).task = make_ents_task(overwrite=False)
     doc = new_doc(nlp, "they|D|O saw|V|O Ann|N|U-PERSON Lee|N|O .|.|O")
     doc.set_ents([spacy.tokens.Span(doc, 0, 1, "PERSON")], default="unmodified")
     assert types(nlp(doc)) == ["PERSON"]
