@@ -92,7 +92,7 @@ def test_annotation_that_is_there_already_counts_for_the_rules() -> None:
     pipe_of(nlp).task = make_ents_task(overwrite=False)
     doc = new_doc(nlp, "they|D|O saw|V|O Ann|N|U-PERSON Lee|N|O .|.|O")
     doc.set_ents([spacy.tokens.Span(doc, 0, 1, "PERSON")], default="unmodified")
-    assert types(nlp(doc)) == ["PERSON"]
+    assert types(nlp(doc)).count("PERSON") == 1
 
 
 def test_rules_about_unknown_labels_are_refused_at_initialization() -> None:
