@@ -19,7 +19,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 BASE = {"storage", "labels"}
 ENGINE_ROOT = BASE | {"engine"}
 BOOSTING = ENGINE_ROOT | {
-    f"engine/{room}" for room in ("encoding", "chain", "trees", "missing_values", "boosting")
+    f"engine/{room}"
+    for room in ("encoding", "chain", "rules", "trees", "missing_values", "boosting")
 }
 ENGINE = BOOSTING | {f"engine/{room}" for room in ("perceptron", "memm", "future", "codes")}
 # What the modules of each room may import from the package, beside those of their own room.
@@ -30,6 +31,7 @@ ROOMS = {
     "engine": BASE,
     "engine/encoding": ENGINE_ROOT,
     "engine/chain": ENGINE_ROOT,
+    "engine/rules": ENGINE_ROOT | {"engine/chain"},
     "engine/trees": ENGINE_ROOT | {"engine/encoding"},
     "engine/missing_values": ENGINE_ROOT | {"engine/encoding", "engine/trees"},
     "engine/boosting": BOOSTING,

@@ -34,6 +34,7 @@ Examples:
   spacy-treecrf train train.conll -o ner.treecrf --features clusters=en \\
       --features vectors=en_core_web_md --features gazetteer.city=cities.txt
   spacy-treecrf train train.conll -o model.treecrf --resume   # after Ctrl-C
+  spacy-treecrf train corrected.conll -o model.treecrf --resume --grow --rounds 150
 """
 # Settings that have an option of their own.
 OPTIONS = (
@@ -106,6 +107,14 @@ def train(
             "and --threads may change.",
         ),
     ] = False,
+    grow: Annotated[
+        bool,
+        typer.Option(
+            "--grow",
+            help="With --resume: DATA may be new; words and other features that the model does "
+            "not know are learned too, and all settings that are given count.",
+        ),
+    ] = False,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -126,6 +135,8 @@ def train(
     from spacy_treecrf.columnar.training import TrainingStopped, fit
     from spacy_treecrf.columnar.word_features import make_word_features
 
+    if grow and not resume:
+        raise ValueError("treecrf: --grow is for models that go on with --resume; give both")
     Settings(**settings)  # so that what does not go together is refused before any work
     target = model_file(output)
     started = _model_to_resume(target) if resume else None
@@ -157,7 +168,7 @@ def train(
     if watched:  # the bar begins when all features are known and the kernels compiled
         say(f"learning from {sum(map(len, file.sequences)):,} tokens ...")
     try:
-        model = fit(template, training, held_out, settings, started, watched, words)
+        model = fit(template, training, held_out, settings, started, watched, words, grow)
     except TrainingStopped as interrupt:
         stopped = True
         if not interrupt.model.crf.potentials.rounds:

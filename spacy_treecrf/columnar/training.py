@@ -30,17 +30,22 @@ def fit(
     started: ColumnModel | None = None,
     verbose: bool = False,
     words: WordFeatures | None = None,
+    grow: bool = False,
 ) -> ColumnModel:
     """The model that is learned from feature dicts and labels.
 
     settings: Those of `BoostedCRF` that are not the defaults.
     started: A model to go on with, whose settings stay, except for `rounds` and `threads`.
     words: The word features that the feature dicts have; the model keeps them.
+    grow: Whether the model to go on with takes in features that are new; then all settings that
+    are given count.
     """
     curve = TrainingCurve()
     estimator = BoostedCRF(**settings, verbose=verbose)
     if started is not None:
-        estimator = _resumed(started, settings, verbose)
+        estimator = _resumed(started, settings, verbose, grow)
+        if grow:
+            estimator.add_features(training[0])
         done = started.crf.potentials.rounds
         # Rounds after the one that was kept are learned anew.
         kept = {name: list(values[:done]) for name, values in started.curve.__dict__.items()}
@@ -58,12 +63,16 @@ def fit(
     return ColumnModel(template, estimator.model_, curve, words)
 
 
-def _resumed(started: ColumnModel, settings: dict[str, Any], verbose: bool) -> BoostedCRF:
+def _resumed(
+    started: ColumnModel, settings: dict[str, Any], verbose: bool, change: bool
+) -> BoostedCRF:
     """An estimator that goes on with a model, under the settings the model was trained with.
 
-    So the result is the same as that of training in one go.
+    So the result is the same as that of training in one go, unless settings may change.
     """
     kept = started.crf.settings.to_dict()
+    if change:
+        kept |= settings
     if settings.get("rounds") is not None:
         kept["rounds"] = settings["rounds"]
     kept["threads"] = settings.get("threads", 0)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.rounds import Callback
 from spacy_treecrf.engine.chain.constraints import first_forbidden
 from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.encoding.grown_columns import grown_columns
 from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.limits import check_nbest
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
@@ -44,6 +45,7 @@ from spacy_treecrf.models.model import (
 )
 from spacy_treecrf.models.model_kinds import INTEGER_LABELS, model_from_state
 from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.models.ruled import rules_of, with_rules
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -149,6 +151,23 @@ class SequenceEstimator(ABC):
             self._train(model.trainer(data, workers, held_out))
         return self
 
+    def add_features(self, X: FeatureSequences) -> Self:
+        """Let a fitted model know features of X that it does not know, such as new words.
+
+        They count nothing until `fit` with warm_start=True learns them, so that predictions stay
+        the same. A feature needs `min_count` rows of X. What is known keeps its meaning: numbers
+        keep their bins.
+        """
+        model, settings = self._fitted(), self._settings()
+        found, *_ = fit_columns(
+            X,
+            min_count=settings.min_count,
+            max_bins=settings.max_bins,
+            missing=model.columns.missing,
+        )
+        self.model_ = model.with_columns(grown_columns(model.columns, found))
+        return self
+
     def _train(self, trainer: Trainer) -> None:
         """Train all rounds, or those that an interrupt leaves, and keep the model."""
         rounds = trainer.model.settings.rounds
@@ -166,12 +185,12 @@ class SequenceEstimator(ABC):
         model = self._fitted()
         name = self.classes_.__getitem__
         settings = self._settings()
-        quick = model.quick
+        quick = None if rules_of(settings) else model.quick
         if quick is not None and (ids := quick.labels(X, settings.predictor)) is not None:
             return Predictions([[*map(name, own)] for own in ids])
         found = Predictions()
         with Workers(settings.threads) as workers:
-            predictor = Predictor(model, workers, settings.predictor)
+            predictor = Predictor(model, workers, settings.predictor, rules_of(settings))
             for data in _encoded(model, X):
                 names = list(map(name, predictor.labels(data).tolist()))
                 found += _cut(names, data.offsets)
@@ -186,14 +205,14 @@ class SequenceEstimator(ABC):
         model = self._fitted()
         labels = self.classes_
         settings = self._settings()
-        quick = model.quick
+        quick = None if rules_of(settings) else model.quick
         if quick is not None and (marginals := quick.marginals(X)) is not None:
             return Predictions(
                 [[dict(zip(labels, row, strict=True)) for row in own] for own in marginals]
             )
         found = Predictions()
         with Workers(settings.threads) as workers:
-            predictor = Predictor(model, workers)
+            predictor = Predictor(model, workers, rules=rules_of(settings))
             for data in _encoded(model, X):
                 marginal_rows = predictor.marginals(data).tolist()
                 rows = [dict(zip(labels, row, strict=True)) for row in marginal_rows]
@@ -213,8 +232,9 @@ class SequenceEstimator(ABC):
         n = check_nbest(n)
         model = self._fitted()
         labels = self.classes_
-        with Workers(self._settings().threads) as workers:
-            predictor = Predictor(model, workers)
+        settings = self._settings()
+        with Workers(settings.threads) as workers:
+            predictor = Predictor(model, workers, rules=rules_of(settings))
             best = [one for data in _encoded(model, X) for one in predictor.nbest(data, n)]
         return [
             [
@@ -276,7 +296,7 @@ class SequenceEstimator(ABC):
     def _predictor(self) -> Iterator[Predictor]:
         settings = self._settings()
         with Workers(settings.threads) as workers:
-            yield Predictor(self._fitted(), workers, settings.predictor)
+            yield Predictor(self._fitted(), workers, settings.predictor, rules_of(settings))
 
     def score(
         self,
@@ -313,7 +333,8 @@ class SequenceEstimator(ABC):
         compact: Make the file small. It predicts the same, but a boosted CRF in it cannot be
         trained further.
         """
-        model = self._fitted().compacted() if compact else self._fitted()
+        model = with_rules(self._fitted(), rules_of(self._settings()))
+        model = model.compacted() if compact else model
         state = model.to_state()
         if self.integer_labels_:
             state[INTEGER_LABELS] = True

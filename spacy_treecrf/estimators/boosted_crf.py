@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
@@ -102,6 +102,12 @@ class BoostedCRF(LinearFeatures):
     constraints : {"none", "observed", "bio", "biluo"}, default="none"
         Which transitions are possible at all. "observed" allows those in the training data,
         "bio" and "biluo" those that the scheme allows, "none" all.
+    rules : list of str or None, default=None
+        Rules that the labels of a predicted sequence follow as a whole. "Street once" lets all
+        positions of a label be one run, "Zip after City" asks for the other label somewhere
+        before it, "City not after Zip" rules it out. Labels of spans are named by their type.
+        Training does not look at rules, so that they may be changed at any time. Probabilities
+        are those given that the rules hold.
     predictor : {"viterbi", "marginal"}, default="viterbi"
         What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
     patience : int, default=10
@@ -155,6 +161,7 @@ class BoostedCRF(LinearFeatures):
         unbiased_exponent: float = 2.0,
         missing: str = "absent",
         constraints: str = "none",
+        rules: Sequence[str] | None = None,
         predictor: str = "viterbi",
         patience: int = 10,
         monitor: str = "auto",
@@ -192,6 +199,7 @@ class BoostedCRF(LinearFeatures):
         self.unbiased_exponent = unbiased_exponent
         self.missing = missing
         self.constraints = constraints
+        self.rules = rules
         self.predictor = predictor
         self.patience = patience
         self.monitor = monitor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
@@ -44,6 +44,8 @@ class PerceptronTagger(LinearFeatures):
         Which transitions are possible at all. "observed" allows those in the training data,
         "bio" and "biluo" those that the scheme allows, "none" all. Votes are not bound by them,
         only each voter is.
+    rules : list of str or None, default=None
+        Rules that the labels of a predicted sequence follow as a whole. See `BoostedCRF`.
     predictor : {"viterbi", "marginal"}, default="viterbi"
         What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
     patience : int, default=3
@@ -73,6 +75,7 @@ class PerceptronTagger(LinearFeatures):
         min_count: int = 1,
         max_bins: int = 255,
         constraints: str = "none",
+        rules: Sequence[str] | None = None,
         predictor: str = "viterbi",
         patience: int = 3,
         threads: int = 0,
@@ -89,6 +92,7 @@ class PerceptronTagger(LinearFeatures):
         self.min_count = min_count
         self.max_bins = max_bins
         self.constraints = constraints
+        self.rules = rules
         self.predictor = predictor
         self.patience = patience
         self.threads = threads

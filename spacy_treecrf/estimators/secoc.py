@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
@@ -61,6 +61,8 @@ class SECOCCRF(SequenceEstimator):
     constraints : {"none", "observed", "bio", "biluo"}, default="none"
         Which transitions are possible at all. "observed" allows those in the training data,
         "bio" and "biluo" those that the scheme allows, "none" all.
+    rules : list of str or None, default=None
+        Rules that the labels of a predicted sequence follow as a whole. See `BoostedCRF`.
     predictor : {"viterbi", "marginal"}, default="viterbi"
         What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
     threads : int, default=0
@@ -90,6 +92,7 @@ class SECOCCRF(SequenceEstimator):
         folds: int = 5,
         beam: int | str | None = "auto",
         constraints: str = "none",
+        rules: Sequence[str] | None = None,
         predictor: str = "viterbi",
         threads: int = 0,
         seed: int = 0,
@@ -107,6 +110,7 @@ class SECOCCRF(SequenceEstimator):
         self.folds = folds
         self.beam = beam
         self.constraints = constraints
+        self.rules = rules
         self.predictor = predictor
         self.threads = threads
         self.seed = seed

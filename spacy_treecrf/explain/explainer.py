@@ -34,6 +34,10 @@ from spacy_treecrf.models.model import SequenceModel
 Doubles = npt.NDArray[np.float64]
 
 SEARCHED = "a beam search found the labels of this model: what neighbours say cannot be told apart"
+RULED = (
+    "probabilities are those given the rules, to which all positions of the sequence matter: what "
+    "neighbours say cannot be told apart, and scores are those without the rules"
+)
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,8 @@ class Explainer:
         return found
 
     def _messages(self, asked: Asked, rows: Sequence[int]) -> dict[int, Messages]:
-        """Messages of the sequences of these rows; none where a beam search decides."""
-        if self.model.searches:
+        """Messages of the sequences of these rows; none where a beam search or rules decide."""
+        if self.model.searches or asked.scored.ruled is not None:
             return {}
         found = {}
         for sequence in sorted({asked.sequence_of(row) for row in rows}):
@@ -168,7 +172,10 @@ class Explainer:
         order = np.argsort(-probabilities, kind="stable").tolist()
         missing = [self.parts.reason] if self.parts.reason else []
         missing += [] if found.knows_rows else [NO_COUNTS]
-        missing += [] if views else [SEARCHED]
+        if asked.scored.ruled is not None:
+            missing.append(RULED)
+        elif views is None:
+            missing.append(SEARCHED)
         return TokenExplanation(
             position=row - int(asked.data.offsets[asked.sequence_of(row)]),
             text=None,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from spacy_treecrf.engine.chain.chain import span_probability
 from spacy_treecrf.engine.limits import check_nbest
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.explain.effects import Intervention
@@ -150,8 +149,10 @@ def _spans(asked: Asked) -> tuple[ExplainedSpan, ...]:
     for start, end, name in conll_spans([labels[y] for y in predicted]):
         # a span that goes on is another one
         going_on = [y for y, part in enumerate(parts) if part in (("I", name), ("E", name))]
-        probability = span_probability(
-            asked.scores, asked.scored.chain, start, predicted[start:end], going_on
-        )
-        found.append(ExplainedSpan(start, end, name, probability))
+        allowed = np.ones((len(predicted), len(labels)), np.uint8)
+        allowed[start:end] = 0
+        allowed[np.arange(start, end), predicted[start:end]] = 1
+        allowed[end : end + 1, going_on] = 0
+        probability = np.exp(asked.scored.log_probability_within(allowed)[0])
+        found.append(ExplainedSpan(start, end, name, float(probability)))
     return tuple(found)

@@ -147,6 +147,28 @@ class Extractor:
             limits = ColumnLimits(min_count, max_bins, missing, self.outside_is_missing)
             return fit_doc_columns(batch, self.sources, self.bins_of, limits)
 
+    def grow(
+        self,
+        docs: Sequence[Doc],
+        offsets: npt.NDArray[np.int64],
+        columns: Columns,
+        *,
+        min_count: int,
+        max_bins: int,
+    ) -> Columns:
+        """The columns with the values of further training docs that they do not know.
+
+        Returns the columns themselves if there are none.
+        """
+        from spacy_treecrf.engine.encoding.grown_columns import grown_columns
+        from spacy_treecrf.features.fitting import ColumnLimits, fit_doc_columns
+
+        with self._lock.held():
+            batch = Batch(docs, offsets, self._attrs, True)
+            limits = ColumnLimits(min_count, max_bins, columns.missing, self.outside_is_missing)
+            found = fit_doc_columns(batch, self.sources, self.bins_of, limits, prepare=False)
+            return grown_columns(columns, found)
+
     def encode(
         self,
         docs: Sequence[Doc],

@@ -64,11 +64,17 @@ class NumericSlot:
 
 
 def fit_doc_columns(
-    batch: Batch, sources: Sequence[Source], bins_of: dict[str, int], limits: ColumnLimits
+    batch: Batch,
+    sources: Sequence[Source],
+    bins_of: dict[str, int],
+    limits: ColumnLimits,
+    *,
+    prepare: bool = True,
 ) -> Columns:
     """The columns of all values that at least `min_count` tokens have.
 
-    bins_of: By the name of a source, a lower limit than `max_bins`.
+    bins_of: By the name of a source, a lower limit than `max_bins`. prepare: Whether sources learn
+    from the tokens first; not those of a model that has learned with them.
     """
     as_value = limits.missing == INDICATOR
     slots: list[Slot] = []
@@ -76,7 +82,8 @@ def fit_doc_columns(
     marked: set[int] = set()  # offsets at which some column shows the edge of the sequence
     shifts: dict[int, npt.NDArray[np.int64]] = {}
     for source in sources:
-        source.prepare(batch)
+        if prepare:
+            source.prepare(batch)
         rows, reading = read_all(batch, source)
         most = min(bins_of.get(source.name, limits.max_bins), limits.max_bins)
         windows = {

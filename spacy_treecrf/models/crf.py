@@ -27,8 +27,9 @@ from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.preorder import forest_reader, preorder_state
 from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
-from spacy_treecrf.models.new_labels import new_label_forests, start_moved, wider
+from spacy_treecrf.models.new_labels import longer, new_label_forests, start_moved, wider
 from spacy_treecrf.models.quick_prediction import QuickPredictor, quick_predictor
+from spacy_treecrf.models.ruled import check_rules, check_stored_rules
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
@@ -126,6 +127,18 @@ class CRF(SequenceModel):
         masks = wider_masks(self.masks, self.settings.constraints, names, self.settings.order)
         return replace(self, labels=names, masks=masks, potentials=potentials)
 
+    def with_columns(self, columns: Columns) -> CRF:
+        if columns is self.columns:
+            return self
+        self._refuse_learning()
+        n_features, n_numeric = len(columns.counts), len(columns.numeric_names)
+        potentials = replace(
+            self.potentials,
+            linear=longer(self.potentials.linear, n_features, n_numeric),
+            previous_linear=longer(self.potentials.previous_linear, n_features, n_numeric),
+        )
+        return replace(self, columns=columns, potentials=potentials)
+
     @property
     def is_compact(self) -> bool:
         return self.compact
@@ -197,6 +210,7 @@ class CRF(SequenceModel):
             settings.check_labels(n_labels)
         except ValueError as error:
             reader.fail("labels", "few enough for the order", str(error))
+        check_stored_rules(settings, labels, reader)
         forest = Forest.from_state(
             forest_reader(reader.table("forest"), "forest"),
             n_labels,
@@ -237,6 +251,7 @@ def empty_crf(settings: Settings, labels: list[str], columns: Columns, masks: Ma
     """A model that has learned nothing yet, with these hard constraints."""
     settings = settings.resolved(len(labels))
     settings.check_labels(len(labels))
+    check_rules(settings, labels)
     if settings.missing != columns.missing:
         raise ValueError(
             f"treecrf: setting 'missing' is {settings.missing!r}, but the columns were fitted for "
@@ -304,6 +319,7 @@ class CRFRecipe(Recipe):
                 "treecrf: only a boosted CRF can be boosted further; train a new model"
             )
         model._refuse_learning()
+        check_rules(self.settings, model.labels)
         was = model.settings
         settings = replace(
             self.settings,

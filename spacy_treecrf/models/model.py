@@ -103,6 +103,13 @@ class SequenceModel(ABC):
     def with_labels(self, labels: list[str]) -> SequenceModel:
         """The same model with further labels, improbable until more rounds learn them."""
 
+    def with_columns(self, columns: Columns) -> SequenceModel:
+        """The same model with columns that have grown, whose new features count nothing yet."""
+        raise ValueError(
+            f"treecrf: a {type(self).__name__} cannot take in new features; train a new model on "
+            "all data"
+        )
+
     @property
     def is_compact(self) -> bool:
         """Whether it was made for prediction alone, and is stored in few bytes."""

@@ -1,4 +1,4 @@
-"""Learned parts widened for labels that are added to a model later."""
+"""Learned parts widened for labels and features that are added to a model later."""
 
 from __future__ import annotations
 
@@ -53,6 +53,15 @@ def wider(weights: LinearWeights, n_new: int) -> LinearWeights:
         return np.pad(array, ((0, 0), (0, n_new)))
 
     return LinearWeights(pad(weights.categorical), pad(weights.numeric))
+
+
+def longer(weights: LinearWeights, n_features: int, n_numeric: int) -> LinearWeights:
+    """The weights with zeros for features and numeric columns that were added later."""
+
+    def pad(array: npt.NDArray[np.float32], n: int) -> npt.NDArray[np.float32]:
+        return np.pad(array, ((0, n - len(array)), (0, 0)))
+
+    return LinearWeights(pad(weights.categorical, n_features), pad(weights.numeric, n_numeric))
 
 
 def start_moved(forest: Forest, n_old: int, n_labels: int) -> Forest:

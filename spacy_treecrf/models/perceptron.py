@@ -36,6 +36,7 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.perceptron_settings import PerceptronSettings
+from spacy_treecrf.models.ruled import check_rules, check_stored_rules
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,
@@ -125,6 +126,24 @@ class Perceptron(SequenceModel):
         masks = wider_masks(self.masks, settings.constraints, names, settings.order)
         return _untrained(settings, names, self.columns, masks)
 
+    def with_columns(self, columns: Columns) -> Perceptron:
+        if columns is self.columns:
+            return self
+        n_features, n_numeric = len(columns.counts), len(columns.numeric_names)
+
+        def longer(weights: Weights) -> Weights:
+            categorical, numeric = weights.categorical, weights.numeric
+            return weights._replace(
+                categorical=np.pad(categorical, ((0, n_features - len(categorical)), (0, 0))),
+                numeric=np.pad(numeric, ((0, n_numeric - len(numeric)), (0, 0))),
+            )
+
+        learned = replace(
+            self.learned, weights=longer(self.learned.weights), totals=longer(self.learned.totals)
+        )
+        voters = tuple(map(longer, self.voters))
+        return replace(self, columns=columns, learned=learned, voters=voters)
+
     def to_state(self) -> dict[str, Any]:
         return {
             "kind": "perceptron",
@@ -150,6 +169,7 @@ class Perceptron(SequenceModel):
         columns = Columns.from_state(reader.table("columns"))
         if columns.missing != settings.missing:
             reader.fail("columns", f"missing={settings.missing!r}", "another")
+        check_stored_rules(settings, labels, reader)
         masks = read_masks(reader.nested("masks"), len(labels))
         shape = (len(columns.counts), len(columns.numeric_names), len(labels))
         learned = Learned(
@@ -285,6 +305,7 @@ class PerceptronRecipe(Recipe):
 
     def new(self, labels: list[str], columns: Columns, data: Sequences) -> Perceptron:
         settings = self.settings.resolved()
+        check_rules(settings, labels)
         masks = new_masks(settings.constraints, labels, settings.order, data)
         return _untrained(settings, labels, columns, masks)
 
@@ -293,6 +314,7 @@ class PerceptronRecipe(Recipe):
         if not isinstance(model, Perceptron):
             raise ValueError("treecrf: only a perceptron can go on as one; train a new model")
         was = model.settings
+        check_rules(self.settings, model.labels)
         settings = replace(
             self.settings.resolved(),
             order=was.order,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spacy_treecrf.engine.boosting.settings import Settings
@@ -34,6 +35,7 @@ class PerceptronSettings(SettingsBase):
     min_count: int = like(Settings, "min_count", default=1)
     max_bins: int = like(Settings, "max_bins")
     constraints: str = like(Settings, "constraints")
+    rules: Sequence[str] | None = like(Settings, "rules")
     predictor: str = like(Settings, "predictor")
     patience: int = like(
         Settings,

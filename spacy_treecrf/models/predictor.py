@@ -23,6 +23,7 @@ from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.sequences import Sequences, cut_sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import SequenceModel
+from spacy_treecrf.models.ruled import Rules, ruled_chain, rules_of
 
 # Added to the scores of labels that a mask rules out. Not -inf: where masks contradict hard
 # constraints, the others must still have a best labelling.
@@ -42,15 +43,21 @@ class Predictor:
     """A model, the threads that apply it, and which labels it prefers.
 
     predictor: "viterbi" (the best sequence) or "marginal" (the best label of each position); by
-    default that of the model's settings.
+    default that of the model's settings. rules: What labellings follow; by default those of the
+    model's settings, () is none.
     """
 
     def __init__(
-        self, model: SequenceModel, workers: Workers, predictor: str | None = None
+        self,
+        model: SequenceModel,
+        workers: Workers,
+        predictor: str | None = None,
+        rules: Rules | None = None,
     ) -> None:
         self.model = model
         self.workers = workers
         self.predictor = predictor or model.settings.predictor
+        self.ruled = ruled_chain(model, rules_of(model.settings) if rules is None else rules)
 
     def apply(self, data: Sequences, allowed: Mask | None = None) -> ScoredSequences:
         """Score sequences. allowed: uint8 (n_rows, n_labels), 0 where a label is ruled out."""
@@ -79,6 +86,7 @@ class ScoredSequences:
     def __init__(self, predictor: Predictor, data: Sequences, allowed: Mask | None = None) -> None:
         self.data = data
         self.chain = predictor.model.chain
+        self.ruled = predictor.ruled
         self._predictor = predictor
         self._workers = predictor.workers
         self._masks = () if allowed is None else (allowed,)
@@ -117,11 +125,7 @@ class ScoredSequences:
     def marginals(self) -> npt.NDArray[np.float64]:
         """P(y_t = k). shape: (n_rows, n_labels)"""
         if self._marginals is None:
-            parts = [
-                predict_marginals(block.scores, block.data, self.chain, self._workers)
-                for block in self._blocks()
-            ]
-            self._marginals = _joined(parts)
+            self._marginals = _joined([self._marginals_of(block) for block in self._blocks()])
         return self._marginals
 
     def nbest(self, n: int) -> list[Best]:
@@ -137,36 +141,31 @@ class ScoredSequences:
         """
         if not len(spans):
             return np.empty(0)
-        nodes = self.marginals()
         if self._kept is not None:
-            block = self._kept[0]
-            return span_probabilities(
-                block.scores, self.data.offsets, self.chain, nodes, spans, labels
-            )
+            return self._spans_of(self._kept[0], spans, labels)
         found = np.empty(len(spans))
         for block in self._blocks():
             rows = block.rows
             own = (spans[:, 0] >= rows.start) & (spans[:, 0] < rows.stop)
-            found[own] = span_probabilities(
-                block.scores,
-                block.data.offsets,
-                self.chain,
-                nodes[rows],
-                spans[own] - rows.start,
-                labels[rows],
-            )
+            found[own] = self._spans_of(block, spans[own] - rows.start, labels[rows])
         return found
 
     def log_probability_of(self, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """log P(annotation) of each sequence, -inf where hard constraints forbid it.
+        """log P(annotation) of each sequence, -inf where hard constraints or rules forbid it.
 
         labels: (n_rows,), -1 where a row is not annotated.
         """
-        allowed = allowed_labels(labels, self.chain.n_labels)
-        parts = [
-            log_probability_of(block.scores, block.data.offsets, self.chain, allowed[block.rows])
-            for block in self._blocks()
-        ]
+        return self.log_probability_within(allowed_labels(labels, self.chain.n_labels))
+
+    def log_probability_within(self, allowed: Mask) -> npt.NDArray[np.float64]:
+        """log P(all labels of a sequence are allowed), of each. allowed: (n_rows, n_labels)"""
+        parts = []
+        for block in self._blocks():
+            scores, offsets, own = block.scores, block.data.offsets, allowed[block.rows]
+            if self.ruled is None:
+                parts.append(log_probability_of(scores, offsets, self.chain, own))
+            else:
+                parts.append(self.ruled.log_probability_of(scores, offsets, own))
         return _joined(parts)
 
     def _blocks(self) -> Iterator[_Block]:
@@ -181,10 +180,31 @@ class ScoredSequences:
         predictor = self._predictor.predictor
         if block.beams is not None and predictor == "viterbi":
             return block.beams.labels[:, 0]
+        if self.ruled is not None:
+            offsets = block.data.offsets
+            return self.ruled.labels(block.scores, offsets, predictor, self._workers)
         return predict_labels(block.scores, block.data, self.chain, predictor, self._workers)
+
+    def _marginals_of(self, block: _Block) -> npt.NDArray[np.float64]:
+        if self.ruled is not None:
+            return self.ruled.marginals(block.scores, block.data.offsets, self._workers)
+        return predict_marginals(block.scores, block.data, self.chain, self._workers)
+
+    def _spans_of(
+        self, block: _Block, spans: npt.NDArray[np.int64], labels: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float64]:
+        """Probabilities of spans of a block, whose rows and labels are those of the block."""
+        offsets = block.data.offsets
+        if self.ruled is not None:
+            return self.ruled.span_probabilities(block.scores, offsets, spans, labels)
+        nodes = self.marginals()[block.rows]
+        return span_probabilities(block.scores, offsets, self.chain, nodes, spans, labels)
 
     def _nbest_of(self, block: _Block, n: int) -> list[Best]:
         bounds = list(pairwise(block.data.offsets.tolist()))
+        ruled = self.ruled
+        if ruled is not None:
+            return self._workers.map(lambda b: ruled.nbest(block.scores[b[0] : b[1]], n), bounds)
         if block.beams is None:
             return self._workers.map(
                 lambda b: nbest(block.scores[b[0] : b[1]], self.chain, n), bounds

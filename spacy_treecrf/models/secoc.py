@@ -15,6 +15,7 @@ from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
+from spacy_treecrf.models.ruled import check_rules
 from spacy_treecrf.models.secoc_bits import BitsTrainer
 from spacy_treecrf.models.secoc_joint import JointTrainer
 from spacy_treecrf.models.secoc_model import SECOCModel, sizes
@@ -45,6 +46,7 @@ class SECOCRecipe(Recipe):
     def new(self, labels: list[str], columns: Columns, data: Sequences) -> SECOC:
         settings = self.settings.resolved(len(labels))
         _refuse_absent(labels, data)
+        check_rules(settings, labels)
         n_labels, n_features = len(labels), len(columns.counts)
         code = make_code(settings.code, n_labels, settings.bits, settings.seed)
         n_bits = code.shape[1]
@@ -66,6 +68,7 @@ class SECOCRecipe(Recipe):
         if not isinstance(model, SECOC):
             raise ValueError("treecrf: only an output code can go on as one; train a new model")
         was, now = model.settings, self.settings.resolved(len(model.labels))
+        check_rules(now, model.labels)
         kept = ("bits", "code", "training", "history", "decoding", "constraints", "seed")
         same = {name: getattr(was, name) for name in kept}
         if type(was.base) is not type(now.base) or was.base.order != now.base.order:

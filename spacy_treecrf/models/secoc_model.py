@@ -33,6 +33,7 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CONTEXT
 from spacy_treecrf.models.model import SequenceModel
+from spacy_treecrf.models.ruled import check_stored_rules
 from spacy_treecrf.models.secoc_settings import SECOCSettings
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
@@ -171,6 +172,7 @@ class SECOCModel(SequenceModel):
         reader.string("kind", choices=("secoc",))
         settings = SECOCSettings.from_state(reader.nested("settings"))
         labels = reader.strings("labels", unique=True)
+        check_stored_rules(settings, labels, reader)
         columns = Columns.from_state(reader.table("columns"))
         n_labels, n_features = len(labels), len(columns.counts)
         code = reader.array("code", np.uint8, (n_labels, None), low=0, high=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +38,7 @@ COLUMN_ROUNDS = 30
 
 # What bits have no use for, and the one value that each of these may have: in any training, and
 # in joint training.
-_ALWAYS: dict[str, Any] = {"constraints": "none", "beam": None}
+_ALWAYS: dict[str, Any] = {"constraints": "none", "rules": None, "beam": None}
 _JOINT: dict[str, Any] = {
     "order": 1,
     "step": "newton",
@@ -128,6 +129,7 @@ class SECOCSettings(SettingsBase):
         ),
     )
     constraints: str = like(Settings, "constraints")
+    rules: Sequence[str] | None = like(Settings, "rules")
     predictor: str = like(Settings, "predictor")
     threads: int = like(Settings, "threads")
     seed: int = like(Settings, "seed", help="Seed of the code and of all random draws.")
@@ -215,6 +217,8 @@ class SECOCSettings(SettingsBase):
                 raise refused(
                     "base.constraints", base.constraints, "'none', and SECOC's own instead"
                 )
+            if base.rules is not None:
+                raise refused("base.rules", base.rules, "None, and SECOC's own instead")
             return
         if base.order > 1:
             raise refused("base.order", base.order, "0 or 1")

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.linear import LinearWeights
 from spacy_treecrf.engine.chain.constraints import Bools, Masks, constrain, observed_transitions
 from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.storage.limits import MAX_WEIGHT as MAX_WEIGHT
 from spacy_treecrf.storage.state_reader import StateReader
 
 MASK_NAMES = ("start", "trans", "end")
-MAX_WEIGHT = 1e6
 # Weights are stored sparsely and used densely. They may take this, or so much for each stored one:
 # linear rounds give nearly every feature a weight for every class that they learn.
 MAX_DENSE_BYTES = 2**28

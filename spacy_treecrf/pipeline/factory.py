@@ -18,6 +18,7 @@ DEFAULT_CONFIG = {
     "rounds_per_step": 5,
     "probabilities": True,
     "min_prob": 0.0,
+    "grow_features": False,
     "scorer": None,
 }
 
@@ -48,6 +49,7 @@ def make_treecrf(
     rounds_per_step: int,
     probabilities: bool,
     min_prob: float,
+    grow_features: bool,
     scorer: Callable[..., Any] | None,
 ) -> TreeCRF:
     return TreeCRF(
@@ -60,5 +62,6 @@ def make_treecrf(
         rounds_per_step=rounds_per_step,
         probabilities=probabilities,
         min_prob=min_prob,
+        grow_features=grow_features,
         scorer=scorer,
     )

@@ -65,6 +65,7 @@ class Learner:
         self.features = features
         self.task = task
         self.sequence = sequence
+        self.grows = False  # whether examples may add features to a model that has learned
         self._workers = Workers(shim.settings.threads)
         # Tokens and sequences that `begin` fitted the columns on; None: a loaded model has them.
         self._fitted: tuple[int, int] | None = None
@@ -296,7 +297,7 @@ class Learner:
         data = self._rows(examples)
         if data is None:
             return 0.0, 0
-        predictor = Predictor(self.shim.trained, self._workers, self.shim.settings.predictor)
+        predictor = Predictor(self.shim.trained, self._workers, rules=())
         log_p = predictor.apply(data).log_probability_of(data.labels)
         return -float(log_p[np.isfinite(log_p)].sum()), data.n_annotated
 
@@ -313,6 +314,8 @@ class Learner:
         known = known and np.array_equal(offsets, self._trainer_offsets)
         if known and not self.features.reads_annotations:
             return self._trainer
+        if self.grows and self.shim.trained.rounds:
+            self._grow(examples, offsets)
         data = self._rows(examples)
         if known and data is not None and self._trainer is not None:
             before = self._trainer.data
@@ -364,6 +367,24 @@ class Learner:
             if seen_again and known_better:
                 self.shim.learned = before
             self._provisional = False
+
+    def _grow(self, examples: Sequence[Example], offsets: npt.NDArray[np.int64]) -> None:
+        """Let the model know the features of the examples that it does not know."""
+        model, settings = self.shim.trained, self.shim.settings
+        if not hasattr(self.features, "grow"):
+            raise ValueError(
+                "treecrf: grow_features is set, but the features of the pipe cannot grow: their "
+                f"class {type(self.features).__name__} has no method 'grow'"
+            )
+        docs = [example.predicted for example in examples]
+        columns = self.features.grow(
+            docs,
+            offsets,
+            model.columns,
+            min_count=settings.min_count,
+            max_bins=settings.max_bins,
+        )
+        self.shim.learned = model.with_columns(columns)
 
     def _rows(self, examples: Sequence[Example]) -> Sequences | None:
         """The sequences of the examples that hold at least one known label."""

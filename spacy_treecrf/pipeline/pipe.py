@@ -61,6 +61,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     rounds_per_step: boosting rounds for each training step.
     probabilities: set token._.treecrf_prob and span._.treecrf_prob.
     min_prob: spans that are less probable than this are not set.
+    grow_features: let a pipe that has learned take in features, such as words, that are new in
+    further training examples; without it they count as unknown.
     """
 
     # Many parameters: those of the factory, which come from the block of a config.
@@ -76,6 +78,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         rounds_per_step: int = 5,
         probabilities: bool = True,
         min_prob: float = 0.0,
+        grow_features: bool = False,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         if rounds_per_step < 1:
@@ -93,6 +96,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.rounds_per_step = rounds_per_step
         self.probabilities = probabilities
         self.min_prob = min_prob
+        self.grow_features = grow_features
         self.scorer = scorer
         self.cfg: dict[str, Any] = {}
         self._learner: Learner | None = None
@@ -173,6 +177,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             from spacy_treecrf.pipeline.learning import Learner
 
             self._learner = Learner(self.shim, self.features, self.task, self.sequence)
+        self._learner.grows = self.grow_features
         return self._learner
 
     def update(
@@ -367,10 +372,11 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def _predictor(self) -> "Iterator[Predictor]":
         from spacy_treecrf.engine.threads import Workers
         from spacy_treecrf.models.predictor import Predictor
+        from spacy_treecrf.models.ruled import rules_of
 
         settings = self.shim.settings
         with Workers(settings.threads) as workers:
-            yield Predictor(self.shim.trained, workers, settings.predictor)
+            yield Predictor(self.shim.trained, workers, settings.predictor, rules_of(settings))
 
     @contextmanager
     def memory_zone(self, mem: Any = None) -> "Iterator[Any]":

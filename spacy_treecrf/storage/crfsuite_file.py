@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.storage.files import as_path
+from spacy_treecrf.storage.limits import MAX_WEIGHT as MAX_WEIGHT
 
 MAGIC = b"lCRF"
-MAX_WEIGHT = 1e6
 _HEADER = struct.Struct("<4sI4s9I")
 _CHUNK = struct.Struct("<4sII")  # kind, bytes, entries
 _TEXTS = struct.Struct("<4s5I")  # kind, bytes, flags, byte order, entries, place of the entries

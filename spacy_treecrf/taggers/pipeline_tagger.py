@@ -18,6 +18,7 @@ from spacy_treecrf.features.tokenizer import CharacterTokenizer
 from spacy_treecrf.labels.biluo import Label, write_span
 from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
+from spacy_treecrf.models.ruled import rules_of
 from spacy_treecrf.pipeline.pipe import TreeCRF
 
 Item = TypeVar("Item")
@@ -125,7 +126,8 @@ class PipelineTagger:
         return Chunk(cut_rows, gold, data, docs)
 
     def predictor(self, workers: Workers) -> Predictor:
-        return Predictor(self.model, workers, self.pipe.shim.settings.predictor)
+        settings = self.pipe.shim.settings
+        return Predictor(self.model, workers, settings.predictor, rules_of(settings))
 
     def apply(self, chunk: Chunk, workers: Workers) -> ScoredSequences:
         return self.predictor(workers).apply(chunk.data)

@@ -102,6 +102,9 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
         ("a I-X\n", ["--constraints", "bio"], "constraints='bio' do not allow"),
         ("a X\n", ["--dev", "missing.conll"], "cannot read missing.conll"),
         ("a X\n", ["--resume"], "--resume found no model"),
+        ("a X\n", ["--grow"], "--grow is for models that go on with --resume"),
+        ("a X\n", ["--set", "rules=X twice"], "rule 'X twice' is none that is known"),
+        ("a X\n", ["--set", "rules=Y once"], "rule 'Y once' names 'Y', which is no label"),
     ],
 )
 def test_bad_input_is_refused_and_nothing_is_written(
@@ -161,6 +164,31 @@ def test_ctrl_c_keeps_the_rounds_and_resume_goes_on(
     assert container.dump(load(output).crf.to_state()) == container.dump(
         load(tmp_path / "whole.treecrf").crf.to_state()
     )
+
+
+def test_growing_learns_the_words_of_another_file(tmp_path: Path) -> None:
+    data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
+    good("train", data, "-o", output, *QUICK)
+    known = load(output).crf.columns.feature_names
+    other = tmp_path / "other.conll"
+    other.write_text("Zeno N B-PER\nsings V O\n\n" * 5)
+    further = ["--resume", "--grow", "--rounds", "8", "--linear-rounds", "8"]
+    good("train", other, "-o", output, *further, "--threads", "1")
+    crf = load(output).crf
+    assert crf.potentials.rounds == crf.settings.linear_rounds == 8
+    assert crf.columns.feature_names[: len(known)] == known
+    assert any("zeno" in name for name in crf.columns.feature_names[len(known) :])
+
+
+def test_rules_are_part_of_the_model(tmp_path: Path) -> None:
+    data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
+    good("train", data, "-o", output, *QUICK, "--set", "rules=PER once, LOC after PER")
+    assert load(output).crf.settings.rules == ("PER once", "LOC after PER")
+    tagged = good("tag", output, data)
+    for block in tagged.strip().split("\n\n"):
+        labels = [line.split()[-1] for line in block.splitlines()]
+        assert labels.count("B-PER") <= 1
+        assert "B-LOC" not in labels[: labels.index("B-PER") if "B-PER" in labels else None]
 
 
 def test_ctrl_c_before_the_first_round_saves_nothing(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD, METHODS
 from spacy_treecrf.engine.limits import CONSTRAINTS, MAX_LEAVES, MAX_ORDER
+from spacy_treecrf.engine.rules.rule_setting import rules_field
 from spacy_treecrf.engine.setting import (
     SettingsBase,
     Word,
@@ -123,6 +125,9 @@ class Settings(SettingsBase):
     )
     missing: str = choice(ABSENT_METHOD, "What a missing value means.", METHODS)
     constraints: str = choice("none", "Which transitions are possible at all.", CONSTRAINTS)
+    rules: Sequence[str] | None = rules_field(
+        "Rules that the labels of a predicted sequence follow as a whole."
+    )
     predictor: str = choice(
         "viterbi",
         "What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).",

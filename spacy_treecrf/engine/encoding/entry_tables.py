@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.encoding.binning import N_BINS
 from spacy_treecrf.engine.encoding.feature_dicts import (
     NUMBERS,
     Events,
@@ -41,7 +42,7 @@ from spacy_treecrf.engine.encoding.item_codes import (
 )
 from spacy_treecrf.engine.encoding.missing_methods import MISSING_VALUE
 
-BINS = 256  # ids for each numeric column
+BINS = N_BINS  # ids for each numeric column
 BLOCK_EVENTS = 1 << 20  # given their bins at once: bounds the temporary arrays
 # Keys without a slot whose tables are kept. Where there are more, those that are asked for first
 # are mostly the frequent ones.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.encoding.binning import N_BINS as N_BINS
 from spacy_treecrf.engine.intrinsics import prefetch
 from spacy_treecrf.engine.kernel import step
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
@@ -18,7 +19,6 @@ from spacy_treecrf.engine.next_row import NOWHERE, next_row
 # Sums stay below 2**52; finer steps than 2**-32 add nothing.
 SUM_BITS = 52
 MAX_SCALE_BITS = 32
-N_BINS = 256
 # The rows of a node are spread over memory: ask for them this many rows ahead of their use.
 PREFETCH_AHEAD = 8
 
