@@ -151,4 +151,4 @@ def _phrases(labelled: LabelledData) -> Phrases | None:
     known = labelled.data.labels != UNKNOWN_LABEL
     bounds = labelled.data.offsets
     annotated = [known[bounds[s] : bounds[s + 1]].tolist() for s in range(len(bounds) - 1)]
-    return Phrases(labelled.words, labelled.annotation.spans, annotated)
+    return Phrases(labelled.words, labelled.annotation.spans, annotated, labelled.groups.tolist())

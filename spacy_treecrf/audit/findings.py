@@ -37,8 +37,8 @@ class Finding:
     """A place where the annotation is probably wrong, and what is suggested instead.
 
     sequence: The number of the sequence, from 0. start, end: The tokens that the finding is about.
-    annotated, suggested: Spans within them, as (first token, past the last one, label); where labels
-        are no spans, the label of one position.
+    annotated, suggested: Spans within them, as (first token, past the last one, label); where
+        labels are no spans, the label of one position.
     probability, suggested_probability: That these tokens are labelled as they are annotated, and
         as suggested.
     score: What findings are ranked by; see `ranking`.

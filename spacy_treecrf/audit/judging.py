@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spacy_treecrf.audit.cross_fitting import HeldOut
 from spacy_treecrf.audit.findings import INCONSISTENT, LABEL, Finding, JudgedSpan
 from spacy_treecrf.audit.phrases import Phrases, clear_label
-from spacy_treecrf.audit.ranking import kind_of, score_of
+from spacy_treecrf.audit.ranking import kind_of, score_of, support
 from spacy_treecrf.audit.regions import Region, differing_regions
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.labels.biluo import OUTSIDE, TokenSpan, biluo_spans, labels_of_spans
@@ -138,8 +138,8 @@ class Judge:
         ]
         chances = self._probabilities(asked)
         return [
-            JudgedSpan(self._numbers[i], *spans[0], float(p))
-            for (i, _, _, spans), p in zip(asked, chances, strict=True)
+            JudgedSpan(self._numbers[i], start, end, spans[0][2], float(p))
+            for (i, start, end, spans), p in zip(asked, chances, strict=True)
         ]
 
     def _doubtful(self, i: int, others: Sequence[Region]) -> Iterator[Region]:
@@ -182,17 +182,20 @@ class Judge:
         return found
 
     def _beside_others(self, finding: Finding) -> Finding:
-        """The finding with how the same phrase is annotated elsewhere."""
+        """The finding with how the same phrase is annotated elsewhere, which adds to its score."""
         if self._phrases is None:
             return finding
-        spans = finding.suggested or finding.annotated
-        start, end, name = spans[0]
-        here = next((span for span in finding.annotated if span[:2] == (start, end)), None)
-        label = None if finding.annotated else OUTSIDE
-        counts = self._phrases.elsewhere(
-            finding.sequence, start, end, here[2] if here is not None else label
-        )
+        start, end, name = (finding.suggested or finding.annotated)[0]
         wanted = name if finding.suggested else OUTSIDE
-        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        inconsistent = clear_label(counts) == wanted
-        return replace(finding, elsewhere=tuple(ordered), inconsistent=inconsistent)
+        same = [span[2] for span in finding.annotated if span[:2] == (start, end)]
+        here = same[0] if same else None if finding.annotated else OUTSIDE
+        every, nearby = self._phrases.elsewhere(finding.sequence, start, end, here)
+        score = finding.score
+        if self._annotation.has_spans:
+            score += support(every, nearby, wanted, here or "")
+        return replace(
+            finding,
+            score=score,
+            elsewhere=tuple(sorted(every.items(), key=lambda item: (-item[1], item[0]))),
+            inconsistent=clear_label(every) == wanted,
+        )

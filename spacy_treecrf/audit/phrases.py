@@ -34,9 +34,14 @@ class Phrases:
         words: Sequence[Sequence[str]],
         spans: Sequence[Sequence[TokenSpan]],
         annotated: Sequence[Sequence[bool]],
+        documents: Sequence[int],
     ) -> None:
-        """annotated: Which positions of each sequence are annotated, be it by "O"."""
+        """annotated: Which positions of each sequence are annotated, be it by "O".
+
+        documents: The number of the document of each sequence.
+        """
         self._words, self._spans, self._annotated = words, spans, annotated
+        self._documents = documents
         self._lengths: defaultdict[str, set[int]] = defaultdict(set)
         for own, found in zip(words, spans, strict=True):
             for start, end, _ in found:
@@ -47,10 +52,13 @@ class Phrases:
             for start, end, _ in found
         }
         self._counts: defaultdict[Phrase, Counter[str]] = defaultdict(Counter)
+        self._nearby: defaultdict[tuple[int, Phrase], Counter[str]] = defaultdict(Counter)
         self._known = known
         for s, own in enumerate(words):
             for one in self.occurrences(s):
-                self._counts[tuple(own[one.start : one.end])][one.label] += 1
+                phrase = tuple(own[one.start : one.end])
+                self._counts[phrase][one.label] += 1
+                self._nearby[documents[s], phrase][one.label] += 1
 
     def occurrences(self, sequence: int) -> Iterator[Occurrence]:
         """The places in a sequence that count; those that cut a span, or lie in one, do not."""
@@ -66,21 +74,28 @@ class Phrases:
                 covered = {span_at.get(t) for t in range(start, end)}
                 if covered == {None}:
                     yield Occurrence(start, end, OUTSIDE)
-                elif len(covered) == 1 and (span := covered.pop()) and span[:2] == (start, end):
-                    yield Occurrence(start, end, span[2])
+                    continue
+                whole = span_at.get(start)
+                if whole is not None and whole[:2] == (start, end):
+                    yield Occurrence(start, end, whole[2])
 
-    def elsewhere(self, sequence: int, start: int, end: int, label: Label) -> Counter[str]:
-        """Labels of the phrase in all other places. label: What it has here; None: not counted."""
-        counts = self._counts.get(tuple(self._words[sequence][start:end]))
-        found: Counter[str] = Counter(counts)
-        if label is not None:
-            found[label] -= 1
-        return +found
+    def elsewhere(
+        self, sequence: int, start: int, end: int, label: Label
+    ) -> tuple[Counter[str], Counter[str]]:
+        """Labels of the phrase in all other places, and in those of the same document.
+
+        label: What it has here; None: this place is not counted.
+        """
+        phrase = tuple(self._words[sequence][start:end])
+        here = Counter([] if label is None else [label])
+        every = self._counts.get(phrase, Counter())
+        nearby = self._nearby.get((self._documents[sequence], phrase), Counter())
+        return every - here, nearby - here
 
     def doubtful(self, sequence: int) -> Iterator[tuple[Occurrence, str]]:
         """Places where other ones clearly agree on another label, and that label."""
         for one in self.occurrences(sequence):
-            label = clear_label(self.elsewhere(sequence, one.start, one.end, one.label))
+            label = clear_label(self.elsewhere(sequence, one.start, one.end, one.label)[0])
             if label is not None and label != one.label:
                 yield one, label
 

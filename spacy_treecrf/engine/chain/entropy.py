@@ -33,4 +33,5 @@ def position_entropies(pairs: Floats) -> Doubles:
     joint = pairs.astype(np.float64)
     context = joint.sum(axis=2, keepdims=True)
     share = np.divide(joint, context, out=np.ones_like(joint), where=joint > 0.0)
-    return np.maximum(0.0, -(joint * np.log(share)).sum(axis=(1, 2)))
+    found: Doubles = np.maximum(0.0, -(joint * np.log(share)).sum(axis=(1, 2)))
+    return found
