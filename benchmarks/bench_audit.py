@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from corpora import corpus
-from timing import cpu_timed, report
 
 from spacy_treecrf.audit.auditing import audit_data
 from spacy_treecrf.audit.column_corpus import DOCUMENT_START, ColumnCorpus
@@ -23,6 +21,9 @@ from spacy_treecrf.corpora.labelled_sequence import LabelledSequence
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.labels.biluo import TokenSpan
 from spacy_treecrf.labels.schemes import conll_spans, spelled
+
+from corpora import corpus
+from timing import cpu_timed, report
 
 SPOILED = 0.03  # of the spans
 LISTED = 0.05  # of the spans: how far down the list a person reads

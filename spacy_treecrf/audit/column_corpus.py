@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class ColumnCorpus:
         assert labels is not None
         return labels
 
-    @property
+    @cached_property
     def words(self) -> list[list[str]]:
         """What stands in the column of words, or of letters, of the sequences that are judged."""
         kinds = self.template.kinds

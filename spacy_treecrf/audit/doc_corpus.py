@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -97,21 +98,26 @@ class DocCorpus:
         groups = np.searchsorted(self._ends, offsets[:-1], side="right")
         return LabelledData(data, columns, annotation, groups, [words[a:b] for a, b in bounds])
 
-    @property
+    @cached_property
     def words(self) -> list[list[str]]:
         """The words of each sequence, which is a doc or a sentence."""
-        offsets = cut([example.predicted for example in self.examples], self.pipe.sequence)
         every = [token.text for example in self.examples for token in example.predicted]
-        return [every[a:b] for a, b in pairwise(offsets.tolist())]
+        return [every[a:b] for a, b in pairwise(self._offsets)]
 
-    @property
+    @cached_property
+    def _offsets(self) -> list[int]:
+        """Where sequences begin among all tokens, and where the last one ends."""
+        offsets = cut([example.predicted for example in self.examples], self.pipe.sequence)
+        found: list[int] = offsets.tolist()
+        return found
+
+    @cached_property
     def _ends(self) -> list[int]:
         """The number of tokens up to the end of each doc."""
         return list(accumulate(len(example.predicted) for example in self.examples))
 
     def place(self, sequence: int, position: int) -> Place:
-        docs = [example.predicted for example in self.examples]
-        first = int(cut(docs, self.pipe.sequence)[sequence])
+        first = self._offsets[sequence]
         unit = bisect_right(self._ends, first)
         begin = self._ends[unit - 1] if unit else 0
         return Place(unit, first - begin, f"doc {unit + 1}, token {first - begin + position + 1}")

@@ -11,9 +11,9 @@ from spacy_treecrf.pages.packing import packed
 
 SCRIPTS = ("packing.js", "review.js")
 HELP = (
-    "Keys: A accepts the suggestion, R rejects it, U takes a decision back; J or the arrow down goes "
-    "to the next finding, K or the arrow up to the one before; S saves the decisions as a file. "
-    "Decisions stay in this browser until they are saved."
+    "Keys: A accepts the suggestion, R rejects it, U takes a decision back; J or the arrow down "
+    "goes to the next finding, K or the arrow up to the one before; S saves the decisions as a "
+    "file. Decisions stay in this browser as well."
 )
 DECISIONS_FILE = "decisions.jsonl"
 
