@@ -74,7 +74,7 @@ def conll2003(quick: bool) -> Task:
         sentences = read_conll2003(corpus("conll2003", part))[: limit if quick else None]
         layers = [(s.words, s.labels["tag"], s.labels["chunk"]) for s in sentences]
         rows = [[list(row) for row in zip(*own, strict=True)] for own in layers]
-        X = list(template.features(rows, lambda s, t: f"{part} {s}"))
+        X = list(template.features(rows, lambda s, t: f"sentence {s}"))
         y = [[str(label) for label in as_biluo(s.labels["ner"])] for s in sentences]
         parts.append((sentences, X, y))
     (train, X, y), (_, X_test, y_test) = parts

@@ -21,6 +21,7 @@ from spacy_treecrf.cli import (
     report,
     serve,
     settings,
+    suggest,
     tag,
     train,
     tune,
@@ -53,6 +54,7 @@ app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_mode
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+app.command("suggest", epilog=suggest.EXAMPLES)(suggest.suggest)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
