@@ -69,7 +69,9 @@ class Phrases:
         for start, word in enumerate(words):
             for length in self._lengths.get(word, ()):
                 end = start + length
-                if tuple(words[start:end]) not in self._known or not all(annotated[start:end]):
+                if end > len(words) or tuple(words[start:end]) not in self._known:
+                    continue
+                if not all(annotated[start:end]):
                     continue
                 covered = {span_at.get(t) for t in range(start, end)}
                 if covered == {None}:

@@ -70,7 +70,7 @@ def test_probabilities_are_those_of_all_label_sequences():
     scored = Predictor(model, Workers(1)).apply(data)
     spans = [biluo_spans([model.labels[y] for y in own]) for own in known]
     spans[1], spans[2] = [], spans[2][1:]  # so that something differs
-    spans[3] = [(0, 3, "span")]
+    spans[3] = [(0, 2, "span")]
     annotation = Annotation(model.labels, spans, True)
     judgement = Judge(HeldOut(np.arange(4), scored), annotation, None).judgement()
     assert judgement.findings
