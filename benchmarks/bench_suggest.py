@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -222,10 +221,13 @@ def run(task: Task, strategies: Sequence[str], seeds: int, choice: Choice) -> di
         simulation = Simulation(task, workers, choice)
         whole = simulation.figure(simulation.model(np.arange(len(simulation.lengths))))
         goal = GOAL * whole
-        curves = {
-            strategy: [simulation.curve(strategy, seed, goal) for seed in range(seeds)]
-            for strategy in (RANDOM, *strategies)
-        }
+        curves: dict[str, list[list[tuple[int, float]]]] = {}
+        for strategy in (RANDOM, *strategies):
+            curves[strategy] = []
+            for seed in range(seeds):
+                points = simulation.curve(strategy, seed, goal)
+                report("suggest", task=task.name, goal=goal, strategy=strategy, curve=points)
+                curves[strategy].append(points)
     needed = {
         strategy: [tokens_needed(points, goal) for points in own]
         for strategy, own in curves.items()
@@ -262,7 +264,6 @@ def main() -> None:
             result, times = cpu_timed(work)
             results.append(result)
             report("suggest", **{**result, "curves": None}, **times)
-            print(json.dumps({"curves": result["curves"]}), flush=True)
     if options.plot:
         draw(options.plot, results)
 
