@@ -87,8 +87,8 @@ def test_existing_files_stay_and_the_corpus_is_replaced_only_by_force(tmp_path: 
     both = ("-o", tmp_path / "x", "--page", tmp_path / "x")
     assert "name two" in refused("audit", path, *both)
     assert "exists" in refused("audit", path, "--page", empty)
-    assert "would be replaced" in refused("audit", path, "-o", path, "--force")
-    assert "would be replaced" in refused("audit", path, "--apply", empty, "-o", empty, "--force")
+    assert "would be lost" in refused("audit", path, "-o", path, "--force")
+    assert "would be lost" in refused("audit", path, "--apply", empty, "-o", empty, "--force")
 
 
 @pytest.mark.parametrize(
