@@ -17,7 +17,6 @@ from spacy_treecrf.cli.common import (
     say,
 )
 from spacy_treecrf.cli.evaluate import Encoding, Threads
-from spacy_treecrf.cli.tables import table
 from spacy_treecrf.storage.files import replacing
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ MOST_LETTERS = 60
 
 
 # Many parameters: typer makes an option of each.
+# Long: half of it is the signature.
 @reports_errors
 def suggest(
     model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
@@ -148,6 +148,8 @@ def _content(format: str, chosen: list[Chosen]) -> Iterator[bytes]:
 
 
 def _print_chosen(chosen: list[Chosen], n_texts: int) -> None:
+    from spacy_treecrf.cli.tables import table
+
     rows = [
         [one.rank, one.text.number + 1, f"{one.text.candidate.value:.3g}", len(one.text.tokens),
          _short(one.text.text)]
