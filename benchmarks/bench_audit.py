@@ -139,12 +139,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="150 documents")
     parser.add_argument("--part", default="eng.train", help="file of CoNLL-2003")
     parser.add_argument("--seed", type=int, default=0, help="seed of the errors")
-    parser.add_argument("--members", type=int, default=Plan.members, help="models for a fold")
+    parser.add_argument("--folds", type=int, default=Plan.folds, help="parts of the corpus")
+    parser.add_argument("--members", type=int, default=3, help="models for a fold")
     options = parser.parse_args()
     sentences = read_conll2003(corpus("conll2003", options.part))
     if options.quick:
         sentences = [one for one in sentences if (one.document or 0) < QUICK_DOCUMENTS]
-    audit, errors, times = run(sentences, options.seed, Plan(members=options.members))
+    audit, errors, times = run(sentences, options.seed, Plan(options.folds, options.members))
     n = int(LISTED * len(audit.judged))
     # What a single model's probability of the annotation would list first.
     by_probability = sorted(audit.findings, key=lambda one: one.probability)
@@ -155,6 +156,7 @@ def main() -> None:
         spans=len(audit.judged),
         spoiled=len(errors),
         listed=n,
+        folds=options.folds,
         members=options.members,
         found=shares(errors, audit.findings[:n]),
         found_by_probability=shares(errors, by_probability[:n]),

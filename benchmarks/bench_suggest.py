@@ -35,6 +35,7 @@ GOAL = 0.95  # of the figure that all data reach
 GROWTH = 1.35  # of the annotated tokens, from step to step
 RANDOM = "random"
 COMMITTEE_SEEDS = 3
+TICKS = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
 
 
 @dataclass(frozen=True)
@@ -191,12 +192,19 @@ def tokens_needed(points: Sequence[tuple[int, float]], goal: float) -> float | N
     return None
 
 
+def points_between(curves: dict[str, list[list[tuple[int, float]]]], n: int) -> bool:
+    """Whether so many tokens lie within the curves."""
+    tokens = [x for own in curves.values() for points in own for x, _ in points]
+    return min(tokens) <= n <= max(tokens)
+
+
 def draw(path: Path, results: Sequence[dict[str, Any]]) -> None:
     """The curves of all tasks, side by side."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import NullLocator
 
     figure, axes = pyplot.subplots(1, len(results), figsize=(5.5 * len(results), 4), squeeze=False)
     for axis, result in zip(axes[0], results, strict=True):
@@ -208,6 +216,9 @@ def draw(path: Path, results: Sequence[dict[str, Any]]) -> None:
                 axis.plot(*zip(*points, strict=True), dashed, label=name, color=colour, lw=1.4)
         axis.axhline(result["goal"], color="gray", lw=0.8, ls=":")
         axis.set_xscale("log")
+        axis.set_xticks([n for n in TICKS if points_between(result["curves"], n)])
+        axis.xaxis.set_major_formatter("{x:,.0f}")
+        axis.xaxis.set_minor_locator(NullLocator())
         axis.set_xlabel("annotated tokens")
         axis.set_ylabel(f"{result['figure']} %")
         axis.set_title(result["task"])
