@@ -8,6 +8,7 @@ import typer
 
 from spacy_treecrf import __version__
 from spacy_treecrf.cli import (
+    audit,
     average,
     convert,
     corpus,
@@ -20,6 +21,7 @@ from spacy_treecrf.cli import (
     report,
     serve,
     settings,
+    suggest,
     tag,
     train,
     tune,
@@ -51,6 +53,8 @@ app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+app.command("suggest", epilog=suggest.EXAMPLES)(suggest.suggest)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)

@@ -97,6 +97,20 @@ def progress(items: Iterable[T], total: int | None, what: str, unit: str = "it")
     return iter(bar)
 
 
+@contextlib.contextmanager
+def rounds_progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that is told how many rounds are done and of how many, and shows it in a bar."""
+    from tqdm import tqdm
+
+    with tqdm(total=0, desc=what, unit="round", delay=SHOW_AFTER, disable=None) as bar:
+
+        def tell(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield tell
+
+
 def resampling_progress(resamples: int) -> Callable[[Iterator[T]], Iterator[T]]:
     return lambda drawn: progress(drawn, resamples, "resampling", "draw")
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from spacy_treecrf.labels.biluo import OUTSIDE, Label, TokenSpan
+from spacy_treecrf.labels.biluo import OUTSIDE, Label, TokenSpan, write_span
 
 _LETTERS = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 # Labels without types, as for the noun phrases of a text; other letters may be anything.
 _UNTYPED = frozenset("BIESLU")
+SCHEMES = ("BIO", "IOB1", "BIOES", "BILUO")
+# The letters of a span of one token, and of the last token of a longer one.
+_LAST = {"BIOES": ("S", "E"), "BILUO": ("U", "L")}
 
 
 def letter_and_type(label: Label) -> tuple[str, str]:
@@ -63,3 +66,51 @@ def to_bio(labels: Sequence[Label]) -> list[Label]:
         suffix = f"-{name}" if name else ""
         bio[start:end] = [f"B{suffix}", *[f"I{suffix}"] * (end - start - 1)]
     return bio
+
+
+def as_biluo(labels: Sequence[Label]) -> list[Label]:
+    """Labels of any scheme of spans as BILUO labels, and None where it was."""
+    biluo: list[Label] = [None if label is None else OUTSIDE for label in labels]
+    for start, end, name in conll_spans(labels):
+        write_span(biluo, start, end, name)
+    return biluo
+
+
+def scheme_of(sequences: Iterable[Sequence[Label]]) -> str:
+    """The scheme that label sequences are written in: one of SCHEMES.
+
+    Where nothing tells them apart, BIO.
+    """
+    letters: set[str] = set()
+    opened_by_inside = False
+    for labels in sequences:
+        before, before_type = OUTSIDE, ""
+        for label in labels:
+            letter = label[:1] if label and letter_and_type(label)[0] != OUTSIDE else OUTSIDE
+            name = letter_and_type(label)[1]
+            opened_by_inside |= letter == "I" and (before == OUTSIDE or name != before_type)
+            letters.add(letter)
+            before, before_type = letter, name
+    if letters & {"L", "U"}:
+        return "BILUO"
+    if letters & {"E", "S"}:
+        return "BIOES"
+    return "IOB1" if opened_by_inside else "BIO"
+
+
+def spelled(spans: Iterable[TokenSpan], n: int, scheme: str) -> list[str]:
+    """The n labels that spell these spans in a scheme; names may be empty."""
+    labels = [OUTSIDE] * n
+    before_end, before_name = -1, ""
+    for start, end, name in sorted(spans):
+        suffix = f"-{name}" if name else ""
+        first = "B"
+        if scheme == "IOB1" and not (before_end == start and before_name == name):
+            first = "I"
+        letters = [first, *["I"] * (end - start - 1)]
+        if scheme in _LAST:
+            single, last = _LAST[scheme]
+            letters[-1] = last if len(letters) > 1 else single
+        labels[start:end] = [letter + suffix for letter in letters]
+        before_end, before_name = end, name
+    return labels

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.annotation import allowed_labels
 from spacy_treecrf.engine.chain.chain import Mask, log_probability_of
+from spacy_treecrf.engine.chain.entropy import sequence_entropies
 from spacy_treecrf.engine.chain.nbest import nbest
 from spacy_treecrf.engine.chain.prediction import predict_labels, predict_marginals
 from spacy_treecrf.engine.chain.span_probability import span_probabilities
@@ -166,6 +167,14 @@ class ScoredSequences:
                 parts.append(log_probability_of(scores, offsets, self.chain, own))
             else:
                 parts.append(self.ruled.log_probability_of(scores, offsets, own))
+        return _joined(parts)
+
+    def entropies(self) -> npt.NDArray[np.float64]:
+        """The entropy, in nats, of the labels of each sequence. shape: (n_sequences,)"""
+        parts = [
+            sequence_entropies(block.scores, block.data.offsets, self.chain)
+            for block in self._blocks()
+        ]
         return _joined(parts)
 
     def _blocks(self) -> Iterator[_Block]:

@@ -15,8 +15,8 @@ from spacy_treecrf.columnar.files import ColumnFile, Row, read_column_file, read
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.tagger import CHUNK_SEQUENCES, Chunk
 from spacy_treecrf.features.tokenizer import CharacterTokenizer
-from spacy_treecrf.labels.biluo import Label, write_span
-from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
+from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.labels.schemes import are_span_labels, as_biluo
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from spacy_treecrf.models.ruled import rules_of
 from spacy_treecrf.pipeline.pipe import TreeCRF
@@ -153,14 +153,6 @@ def doc_of_words(nlp: Language, words: list[str]) -> Doc:
     """A doc with these words as tokens, with spaces between them unless they are letters."""
     letters = isinstance(nlp.tokenizer, CharacterTokenizer)
     return Doc(nlp.vocab, words=words, spaces=[not letters] * len(words))
-
-
-def as_biluo(labels: Sequence[Label]) -> list[Label]:
-    """Labels of any scheme of spans as BILUO labels."""
-    biluo: list[Label] = [None if label is None else "O" for label in labels]
-    for start, end, name in conll_spans(labels):
-        write_span(biluo, start, end, name)
-    return biluo
 
 
 def _batched(items: Iterable[Item], n: int) -> Iterator[list[Item]]:

@@ -1,0 +1,100 @@
+"""`audit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+
+from spacy_treecrf.columnar.files import read_column_file
+from tests.audit.spoiled import spoiled_docs, spoiled_file
+from tests.cli.calls import good, process, refused
+
+QUICK = ["--rounds", "6", "--linear-rounds", "3", "--min-count", "1", "--threads", "1"]
+QUICK += ["--members", "1", "--set", "min_rows=1", "--set", "leaves=8"]
+
+
+def findings(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+
+
+def decide(path: Path, target: Path, n: int) -> Path:
+    """Accept the first n findings, as a person would on the page."""
+    lines = [
+        json.dumps({**one, "decision": "accept" if one["rank"] <= n else "reject"})
+        for one in findings(path)
+    ]
+    target.write_text("\n".join(lines), encoding="utf8")
+    return target
+
+
+def test_from_a_column_file_to_the_corrected_one_in_processes(tmp_path: Path) -> None:
+    path, done = spoiled_file(tmp_path)
+    arguments = ["audit", path.name, "-o", "found.jsonl", "--page", "page.html", *QUICK]
+    run = process(arguments, tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "spans judged" in run.stdout
+    found = findings(tmp_path / "found.jsonl")
+    n = len(done)
+    # every third sequence of the file is a mark of a document
+    assert {one["unit"] for one in found[:n]} == {s + s // 3 + 1 for s in done}
+    assert "Save decisions" in (tmp_path / "page.html").read_text(encoding="utf8")
+    decide(tmp_path / "found.jsonl", tmp_path / "decisions.jsonl", n)
+    before = path.read_bytes()
+    apply = ["audit", path.name, "--apply", "decisions.jsonl"]
+    run = process([*apply, "-o", "corrected.conll"], tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert f"{n} corrections applied" in run.stderr
+    assert path.read_bytes() == before
+    labels = [[row[-1] for row in rows] for rows in read_column_file(path).sequences]
+    new = read_column_file(tmp_path / "corrected.conll").sequences
+    changed = [s for s, rows in enumerate(new) if [row[-1] for row in rows] != labels[s]]
+    assert changed == sorted(one["unit"] for one in found[:n])
+    for s in changed:
+        assert "B-LOC" in [row[-1] for row in new[s]]
+
+
+def test_from_docs_to_corrected_docs(tmp_path: Path) -> None:
+    path, done = spoiled_docs(tmp_path)
+    good("audit", path, "-o", tmp_path / "found.jsonl", *QUICK)
+    n = len(done)
+    assert {one["unit"] for one in findings(tmp_path / "found.jsonl")[:n]} == set(done)
+    decisions = decide(tmp_path / "found.jsonl", tmp_path / "decisions.jsonl", n)
+    good("audit", path, "--apply", decisions, "-o", tmp_path / "new.spacy", "--json")
+    docs = list(DocBin().from_disk(tmp_path / "new.spacy").get_docs(Vocab()))
+    assert all("LOC" in {e.label_ for e in docs[s].ents} for s in done)
+    assert all(token.tag_ for doc in docs for token in doc)
+
+
+def test_tags_of_docs_are_judged_too(tmp_path: Path) -> None:
+    path, _ = spoiled_docs(tmp_path)
+    said = json.loads(good("audit", path, "--task", "tag", "--json", *QUICK))
+    assert said["judged"] == said["tokens"]
+
+
+def test_existing_files_stay_and_the_corpus_is_replaced_only_by_force(tmp_path: Path) -> None:
+    path, _ = spoiled_file(tmp_path)
+    empty = tmp_path / "decisions.jsonl"
+    empty.write_text("")
+    assert "use --force" in refused("audit", path, "--apply", empty, "-o", path)
+    before = path.read_bytes()
+    good("audit", path, "--apply", empty, "-o", path, "--force")
+    assert path.read_bytes() == before
+    assert "name the corrected corpus" in refused("audit", path, "--apply", empty)
+    both = ("-o", tmp_path / "x", "--page", tmp_path / "x")
+    assert "name two" in refused("audit", path, *both)
+    assert "exists" in refused("audit", path, "--page", empty)
+    assert "would be lost" in refused("audit", path, "-o", path, "--force")
+    assert "would be lost" in refused("audit", path, "--apply", empty, "-o", empty, "--force")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--folds", "1000"], "cannot be cut into"), (["--set", "order=9"], "order")],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+    path, _ = spoiled_file(tmp_path)
+    assert said in refused("audit", path, *arguments)
