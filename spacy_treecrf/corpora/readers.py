@@ -77,7 +77,8 @@ def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
         # One array: the setter of a token looks through its whole doc for a parse each time.
         is_start = joined.to_array("SENT_START").astype(np.int64) == 1
         is_start[[start for start in starts if start < len(joined)]] = True
-        joined.from_array(["SENT_START"], np.where(is_start, 1, -1).astype(np.uint64))
+        values: Any = np.where(is_start, 1, -1).astype(np.uint64)
+        joined.from_array(["SENT_START"], values)
         yield joined
 
 

@@ -129,7 +129,8 @@ class ExtTask:
         default, _, getter, _ = Token.get_extension(self.attr)
         if getter is not None or isinstance(default, Underscore.mutable_types):
             return [self._value(token) for token in doc]
-        stored, attr = doc.user_data, self.attr
+        stored: dict[Any, Any] = doc.user_data
+        attr = self.attr
         places = token_values(doc, "IDX").tolist()
         return [_label_of(stored.get(("._.", attr, at, None), default)) for at in places]
 
