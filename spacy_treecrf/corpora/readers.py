@@ -6,6 +6,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import srsly
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -67,14 +68,17 @@ def corpus(
 def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
     """Docs laid end to end, so many at a time, each of them a sentence or more."""
     while part := list(islice(docs, size)):
-        starts = set(accumulate(map(len, part), initial=0))
+        starts = list(accumulate(map(len, part), initial=0))
         joined = Doc.from_docs(part)
         if joined.has_annotation("DEP"):
             raise ValueError(
                 f"treecrf: docs of {path} are parsed, which tells their sentences; use join = 1"
             )
-        for token in joined:
-            token.is_sent_start = token.i in starts or token.is_sent_start is True
+        # One array: the setter of a token looks through its whole doc for a parse each time.
+        is_start = joined.to_array("SENT_START").astype(np.int64) == 1
+        is_start[[start for start in starts if start < len(joined)]] = True
+        values: Any = np.where(is_start, 1, -1).astype(np.uint64)
+        joined.from_array(["SENT_START"], values)
         yield joined
 
 

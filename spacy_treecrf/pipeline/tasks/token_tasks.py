@@ -10,6 +10,7 @@ import numpy as np
 from spacy.parts_of_speech import IDS as POS_IDS  # type: ignore[import-not-found]
 from spacy.scorer import Scorer
 from spacy.tokens import Doc, Token
+from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
 from spacy_treecrf.labels.biluo import Label
@@ -101,7 +102,7 @@ class ExtTask:
         return {f"ext_{self.attr}_acc": 1.0, **PIPE_WEIGHTS}
 
     def gold(self, example: Example) -> list[Label]:
-        values = [self._value(token) for token in example.reference]
+        values = self._read(example.reference)
         if same_tokens(example):
             return values
         aligned = ({values[i] for i in example.alignment.x2y[t.i]} for t in example.predicted)
@@ -123,6 +124,19 @@ class ExtTask:
             **kwargs,
         )
 
+    def _read(self, doc: Doc) -> list[Label]:
+        """The labels of all tokens; stored ones come from where spaCy stores them, at once."""
+        default, _, getter, _ = Token.get_extension(self.attr)
+        if getter is not None or isinstance(default, Underscore.mutable_types):
+            return [self._value(token) for token in doc]
+        stored: dict[Any, Any] = doc.user_data
+        attr = self.attr
+        places = token_values(doc, "IDX").tolist()
+        return [_label_of(stored.get(("._.", attr, at, None), default)) for at in places]
+
     def _value(self, token: Token) -> Label:
-        value = token._.get(self.attr)
-        return None if value is None else str(value) or None
+        return _label_of(token._.get(self.attr))
+
+
+def _label_of(value: Any) -> Label:
+    return None if value is None else str(value) or None

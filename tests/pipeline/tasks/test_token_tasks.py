@@ -112,6 +112,27 @@ def test_extension_values_become_labels(extension: str) -> None:
     assert gold == ["x", "0", "False", "2.5", None, None, "B-A\n🙂"]
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"default": None},
+        {"default": "no"},
+        {"default": 7},
+        {"default": ["list"]},
+        {"getter": lambda token: token.text * token.i, "setter": lambda token, value: None},
+    ],
+)
+def test_gold_labels_are_what_tokens_say_one_by_one(extension: str, how: dict[str, Any]) -> None:
+    Token.set_extension(extension, **how, force=True)
+    task = ExtTask(extension)
+    reference = new_doc("wörd", "a", " ", "🙂", "b")
+    reference[1]._.set(extension, "yes")
+    reference[3]._.set(extension, "")
+    found = task.gold(Example(new_doc("wörd", "a", " ", "🙂", "b"), reference))
+    values = [token._.get(extension) for token in reference]
+    assert found == [None if value is None or value == "" else str(value) for value in values]
+
+
 def test_extension_of_other_tokens_is_known_where_it_is_clear(extension: str) -> None:
     reference = new_doc("can", "not", "New", "York", "I")
     ExtTask(extension).annotate(reference, ["A", "B", "N", "N", "P"])
