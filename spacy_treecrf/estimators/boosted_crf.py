@@ -104,6 +104,11 @@ class BoostedCRF(LinearFeatures):
         "bio" and "biluo" those that the scheme allows, "none" all.
     predictor : {"viterbi", "marginal"}, default="viterbi"
         What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
+    soft_labels : {"evidence", "distill"}, default="evidence"
+        What weights of labels mean: noisy measurements (evidence), a distribution (distill). It
+        counts where y holds distributions, weights or lattices. "evidence" maximizes the log of
+        sum_y p(y | x) w(y), "distill" sum_y q(y) log p(y | x), where w(y) is the product of the
+        weights along y, and q is w normalised.
     patience : int, default=10
         Number of rounds without a better held-out figure before training stops; 0 is never. It
         counts where `fit` is given X_dev and y_dev; the best round is kept.
@@ -156,6 +161,7 @@ class BoostedCRF(LinearFeatures):
         missing: str = "absent",
         constraints: str = "none",
         predictor: str = "viterbi",
+        soft_labels: str = "evidence",
         patience: int = 10,
         monitor: str = "auto",
         threads: int = 0,
@@ -193,6 +199,7 @@ class BoostedCRF(LinearFeatures):
         self.missing = missing
         self.constraints = constraints
         self.predictor = predictor
+        self.soft_labels = soft_labels
         self.patience = patience
         self.monitor = monitor
         self.threads = threads

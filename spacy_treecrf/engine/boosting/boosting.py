@@ -241,7 +241,8 @@ class Booster(RoundBooster):
         self.columns = columns
         self.workers = workers
         context_order = settings.context_order
-        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0)
+        distill = settings.soft_labels == "distill"
+        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0, distill)
         self.train = CachedScores(data, columns, context_order, potentials, workers)
         self.held_out: CachedScores | None = None
         if held_out:
