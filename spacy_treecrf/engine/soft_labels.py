@@ -26,6 +26,9 @@ class SoftLabels:
     edge_table: npt.NDArray[np.int32]  # shape: (n_rows,), which of `edges`, or NO_TABLE
     # shape: (n_edge_tables, n_labels, n_labels), of the label before and the label of the row
     edges: npt.NDArray[np.float32]
+    # shape: (n_labels, n_labels), P(given | true) before anything is learned. With it, `nodes` are
+    # what annotators' labels say (see `boosting/annotators`), and training estimates them.
+    prior: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def none(cls, n_rows: int, n_labels: int) -> SoftLabels:
@@ -41,21 +44,17 @@ class SoftLabels:
     @property
     def is_soft(self) -> npt.NDArray[np.bool_]:
         """Which rows name a table. shape: (n_rows,)"""
-        return (self.node_table != NO_TABLE) | (self.edge_table != NO_TABLE)
+        soft: npt.NDArray[np.bool_] = (self.node_table != NO_TABLE) | (self.edge_table != NO_TABLE)
+        return soft
 
     def of_rows(self, rows: npt.NDArray[np.int64] | slice) -> SoftLabels:
         """The soft labels of some rows; tables are shared, not copied."""
-        return replace(
-            self, node_table=self.node_table[rows], edge_table=self.edge_table[rows]
-        )
-
-    def with_nodes(self, nodes: npt.NDArray[np.float32]) -> SoftLabels:
-        """The same rows, with other weights in the tables of labels."""
-        return replace(self, nodes=nodes)
+        return replace(self, node_table=self.node_table[rows], edge_table=self.edge_table[rows])
 
     def arrays(self) -> list[npt.NDArray[np.generic]]:
-        """All arrays, in the order of the fields."""
-        return [getattr(self, field.name) for field in fields(self)]
+        """All arrays that there are, in the order of the fields."""
+        found = [getattr(self, field.name) for field in fields(self)]
+        return [array for array in found if array is not None]
 
     def best_labels(self, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The labels, with the one of the largest weight where a row names a table of labels."""
@@ -66,22 +65,19 @@ class SoftLabels:
         return np.where(soft, best[np.where(soft, self.node_table, 0)], labels)
 
 
-def join_soft_labels(
-    parts: list[SoftLabels | None], n_rows: list[int]
-) -> SoftLabels | None:
+def join_soft_labels(parts: list[SoftLabels | None], n_rows: list[int]) -> SoftLabels | None:
     """Soft labels of the rows of all parts, in this order; None if no part has any."""
     given = [part for part in parts if part is not None]
     if not given:
         return None
     n_labels = given[0].nodes.shape[1]
-    whole = [
-        part or SoftLabels.none(n, n_labels) for part, n in zip(parts, n_rows, strict=True)
-    ]
+    whole = [part or SoftLabels.none(n, n_labels) for part, n in zip(parts, n_rows, strict=True)]
     return SoftLabels(
         _joined_numbers([part.node_table for part in whole], [len(part.nodes) for part in whole]),
         np.concatenate([part.nodes for part in whole]),
         _joined_numbers([part.edge_table for part in whole], [len(part.edges) for part in whole]),
         np.concatenate([part.edges for part in whole]),
+        given[0].prior,
     )
 
 

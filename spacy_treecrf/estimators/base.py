@@ -33,6 +33,7 @@ from spacy_treecrf.estimators.checking import (
     label_ids,
     row_weights,
     sequence_weights,
+    targets,
 )
 from spacy_treecrf.estimators.progress import Progress
 from spacy_treecrf.models.model import (
@@ -75,6 +76,7 @@ class SequenceEstimator(ABC):
     _checked: _Checked
     _model_type: ClassVar[type[SequenceModel]]  # what `load` accepts
     _settings_type: ClassVar[type[SettingsBase]]  # what its parameters are, but for a few
+    _takes_soft_labels: ClassVar[bool] = False
     model_: SequenceModel
     integer_labels_: bool = False  # whether labels are integers, whose texts the model has
     warm_start: bool
@@ -98,6 +100,13 @@ class SequenceEstimator(ABC):
         """What to train on and what to hold out, where no held-out part is given."""
         return data, None
 
+    def _check_targets(self, y: LabelSequences) -> None:
+        """Refuse labels that the parameters do not allow."""
+
+    def _annotated(self, data: Sequences, annotators: Sequence[Any], n_labels: int) -> Sequences:
+        """The data with labels that are what annotators say; see `BoostedCRF.fit`."""
+        raise ValueError(f"treecrf: {type(self).__name__} knows no annotators; use BoostedCRF")
+
     def fit(
         self,
         X: FeatureSequences,
@@ -111,6 +120,18 @@ class SequenceEstimator(ABC):
         sample_weight: one weight for each sequence. Ctrl-C keeps the rounds that are done: save
         the model, or go on with warm_start=True.
         """
+        return self._fit(X, y, X_dev, y_dev, sample_weight)
+
+    # Long: checks, columns, labels, model and training, each a few lines.
+    def _fit(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        X_dev: FeatureSequences | None,
+        y_dev: LabelSequences | None,
+        sample_weight: Sequence[float] | None,
+        annotators: Sequence[Any] | None = None,
+    ) -> Self:
         recipe = self._recipe()
         if y is None:
             raise ValueError("treecrf: fit requires y to be passed, but the target y is None")
@@ -118,7 +139,8 @@ class SequenceEstimator(ABC):
             raise ValueError("treecrf: pass both X_dev and y_dev, or neither")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"treecrf: callback is {self.callback!r}; use a function, or None")
-        X, y = checked(X, y, "X", "y")
+        X, y = checked(X, y, "X", "y", self._takes_soft_labels)
+        self._check_targets(y)
         started = getattr(self, "model_", None) if self.warm_start else None
         if started is None:
             classes = distinct_labels(y)
@@ -133,7 +155,10 @@ class SequenceEstimator(ABC):
             offsets, feature_ids, numeric = columns.encode(X)
         ids = {label: i for i, label in enumerate(classes)}
         weights = row_weights(offsets, sample_weight)
-        data = Sequences(offsets, feature_ids, numeric, label_ids(y, ids, "y"), weights)
+        labels, soft = targets(y, ids, "y")
+        data = Sequences(offsets, feature_ids, numeric, labels, weights, soft)
+        if annotators is not None:
+            data = self._annotated(data, annotators, len(classes))
         if started is None:
             model = recipe.new([str(label) for label in classes], columns, data)
             _refuse_forbidden(model, data)
@@ -172,7 +197,7 @@ class SequenceEstimator(ABC):
         found = Predictions()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers, settings.predictor)
-            for data in _encoded(model, X):
+            for data in encoded(model, X):
                 names = list(map(name, predictor.labels(data).tolist()))
                 found += _cut(names, data.offsets)
         return found
@@ -194,7 +219,7 @@ class SequenceEstimator(ABC):
         found = Predictions()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers)
-            for data in _encoded(model, X):
+            for data in encoded(model, X):
                 marginal_rows = predictor.marginals(data).tolist()
                 rows = [dict(zip(labels, row, strict=True)) for row in marginal_rows]
                 found += _cut(rows, data.offsets)
@@ -215,7 +240,7 @@ class SequenceEstimator(ABC):
         labels = self.classes_
         with Workers(self._settings().threads) as workers:
             predictor = Predictor(model, workers)
-            best = [one for data in _encoded(model, X) for one in predictor.nbest(data, n)]
+            best = [one for data in encoded(model, X) for one in predictor.nbest(data, n)]
         return [
             [
                 ([labels[i] for i in path], float(np.exp(log_p)))
@@ -413,7 +438,7 @@ def _parameter_names(estimator: type[SequenceEstimator]) -> tuple[str, ...]:
     return tuple(estimator._parameters())
 
 
-def _encoded(model: SequenceModel, X: FeatureSequences) -> Iterator[Sequences]:
+def encoded(model: SequenceModel, X: FeatureSequences) -> Iterator[Sequences]:
     """The sequences to predict, in blocks that have the size of what they hold."""
     return (Sequences.unlabelled(*block) for block in model.columns.encode_blocks(X))
 

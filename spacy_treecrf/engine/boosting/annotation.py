@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
-from spacy_treecrf.engine.soft_labels import NO_TABLE
+from spacy_treecrf.engine.soft_labels import NO_TABLE, SoftLabels
 from spacy_treecrf.engine.trees.contexts import count_lags
-
-if TYPE_CHECKING:
-    from spacy_treecrf.engine.boosting.teaching import Taught
 
 NO_EDGES = np.zeros((0, 0, 0), np.float32)
 _NO_ROWS = np.zeros(0, np.int64)
@@ -39,6 +37,14 @@ class AnnotationTotals(NamedTuple):
     n_starts: float  # weighted number of sequences
     n_inner: float  # weighted number of rows behind the first ones
     n_rows: int
+
+
+class Taught(NamedTuple):
+    """What a teacher expects of the sequences whose labels it gives."""
+
+    pairs: npt.NDArray[np.float32]  # shape: (n_rows, n_contexts, n_labels)
+    edges: npt.NDArray[np.float64]  # shape: (n_chunks, n_labels + 1, n_labels), weighted sums
+    possible: npt.NDArray[np.bool_]  # shape: (n_sequences,), whether anything is allowed
 
 
 def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
@@ -124,6 +130,11 @@ class Annotated:
     def lessons(self) -> Annotated:
         """The annotation of the sequences whose labels a teacher gives."""
         return self._subset(self.taught)
+
+    def with_soft(self, soft: SoftLabels) -> Annotated:
+        """The same rows with other soft labels, which are evidence."""
+        data = replace(self.data, soft=soft)
+        return Annotated(data, self.n_labels, self.order, self.joint)
 
     def _subset(self, sequences: npt.NDArray[np.bool_]) -> Annotated:
         rest = self.data.subset(np.flatnonzero(sequences))

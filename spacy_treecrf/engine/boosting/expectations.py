@@ -179,9 +179,7 @@ def _expect_weighted_edges(part: _Part, chain: Chain, found: _Found) -> None:
 def _expect_contexts(part: _Part, chain: Chain, mixing: bool, edges: bool, found: _Found) -> None:
     """Inference with scores of every context."""
     n_labels, pairs = part.annotated.n_labels, found.pairs
-    chains.pair_marginals_kernel(
-        part.sequences, chain, EVERYTHING_ALLOWED, pairs, found.log_z
-    )
+    chains.pair_marginals_kernel(part.sequences, chain, EVERYTHING_ALLOWED, pairs, found.log_z)
     lengths = np.diff(part.offsets)
     if edges:
         row_weights = np.repeat(part.weights, lengths).astype(np.float32)

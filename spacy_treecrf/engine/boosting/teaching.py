@@ -8,23 +8,13 @@ forward-backward runs once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.annotation import Annotated
+from spacy_treecrf.engine.boosting.annotation import Annotated, Taught
 from spacy_treecrf.engine.boosting.expectations import expect
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.threads import Workers
-
-
-class Taught(NamedTuple):
-    """What a teacher expects of its sequences."""
-
-    pairs: npt.NDArray[np.float32]  # shape: (n_rows, n_contexts, n_labels)
-    edges: npt.NDArray[np.float64]  # shape: (n_chunks, n_labels + 1, n_labels), weighted sums
-    possible: npt.NDArray[np.bool_]  # shape: (n_sequences,), whether anything is allowed
 
 
 def taught_expectation(lessons: Annotated, chain: Chain, workers: Workers) -> Taught:

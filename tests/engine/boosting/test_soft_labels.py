@@ -105,7 +105,7 @@ def residuals_of(annotation: Annotation, joint: bool, distill: bool, bound=None)
 @situations
 def test_residuals_are_the_gradient_of_the_objective(order, joint, n_labels, distill, situation):
     annotation = soft_annotation(order + 1, order, n_labels, joint=joint, **situation)
-    scores, chain = annotation.problem.scores, annotation.problem.chain
+    scores = annotation.problem.scores
     found = residuals_of(annotation, joint, distill)
     assert found.log_likelihood == pytest.approx(objective(annotation, distill), abs=1e-5)
     expected = np.zeros((n_labels, *scores.shape[:2]))
@@ -169,9 +169,7 @@ def test_weights_of_0_and_1_are_partial_labels_to_the_bit(order, joint, n_labels
 
 @families
 @meanings
-def test_soft_residuals_survive_weights_and_scores_that_underflow(
-    order, joint, n_labels, distill
-):
+def test_soft_residuals_survive_weights_and_scores_that_underflow(order, joint, n_labels, distill):
     annotation = soft_annotation(6, order, n_labels, joint=joint, edges=True, scale=300.0)
     soft = annotation.data.soft
     tiny = replace(soft, nodes=np.where(np.isfinite(soft.nodes), 150 * soft.nodes, soft.nodes))
@@ -191,9 +189,7 @@ def test_subsets_and_joined_parts_keep_their_soft_labels():
     first = 0
     for part in parts:
         own, rows = Annotated(part, 3, 1, False), slice(first, first + part.n_rows)
-        np.testing.assert_array_equal(
-            own.log_weights(slice(None)), annotated.log_weights(rows)
-        )
+        np.testing.assert_array_equal(own.log_weights(slice(None)), annotated.log_weights(rows))
         of_edges = own.edge_log_weights(slice(None))
         if len(of_edges):
             np.testing.assert_array_equal(of_edges, annotated.edge_log_weights(rows))
