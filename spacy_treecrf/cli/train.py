@@ -204,9 +204,7 @@ def _features(
     return list(progress(features, len(sequences), f"reading {file.name}", "seq")), weighed
 
 
-def _refuse_on_cluster(
-    features: list[str] | None, encoding: str, resume: bool, soft: bool
-) -> None:
+def _refuse_on_cluster(features: list[str] | None, encoding: str, resume: bool, soft: bool) -> None:
     for given, option in ((features, "--features"), (resume, "--resume"), (soft, "--soft")):
         if given:
             raise ValueError(f"treecrf: {option} does not go with --scheduler; leave one out")
