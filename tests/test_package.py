@@ -55,6 +55,7 @@ ROOMS = {
     "formats": BASE | {"corpora", "columnar"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
+    "distillation": BASE | {"corpora", "columnar", "pipeline"},
     "configs": set(),
     "dask": ENGINE | {"models", "estimators", "columnar"},
 }

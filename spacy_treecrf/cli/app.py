@@ -11,6 +11,7 @@ from spacy_treecrf.cli import (
     average,
     convert,
     corpus,
+    distill,
     evaluate,
     explain,
     init,
@@ -53,6 +54,7 @@ app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
+app.command("distill", epilog=distill.EXAMPLES)(distill.distill)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)

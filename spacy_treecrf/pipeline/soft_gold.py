@@ -37,12 +37,13 @@ def store_lattice(
     n_labels), 0 where a sequence begins.
     """
     rows, before, after = np.nonzero(pairs > LEAST_STORED)
+    # Bytes, which all readers of .spacy files leave as they are.
     doc.user_data[LATTICE] = {
         "labels": list(labels),
-        "nodes": np.asarray(nodes, np.float32),
-        "rows": rows.astype(np.int32),
-        "edges": (before * len(labels) + after).astype(np.int32),
-        "pairs": pairs[rows, before, after].astype(np.float32),
+        "nodes": np.asarray(nodes, "<f4").tobytes(),
+        "rows": rows.astype("<i4").tobytes(),
+        "edges": (before * len(labels) + after).astype("<i4").tobytes(),
+        "pairs": pairs[rows, before, after].astype("<f4").tobytes(),
     }
 
 
@@ -178,11 +179,13 @@ def _checked(value: Any, kind: str, high: float) -> float:
 def _read(stored: Any, labels: Sequence[str], n_tokens: int) -> _Lattice:
     """A stored lattice in the labels of a pipe; others are left out, and the rest is normalised."""
     try:
-        names, nodes = list(stored["labels"]), np.asarray(stored["nodes"], float)
-        rows, edges, pairs = (np.asarray(stored[key]) for key in ("rows", "edges", "pairs"))
+        names = list(stored["labels"])
         n = len(names)
-        good = nodes.shape == (n_tokens, n) and rows.shape == edges.shape == pairs.shape
-        good = good and rows.ndim == 1 and bool(np.all((rows >= 0) & (rows < n_tokens)))
+        nodes = np.frombuffer(stored["nodes"], "<f4").astype(float).reshape(n_tokens, n)
+        rows, edges = (np.frombuffer(stored[key], "<i4") for key in ("rows", "edges"))
+        pairs = np.frombuffer(stored["pairs"], "<f4")
+        good = rows.shape == edges.shape == pairs.shape
+        good = good and bool(np.all((rows >= 0) & (rows < n_tokens)))
         good = good and bool(np.all((edges >= 0) & (edges < n * n)))
         good = good and bool(np.all(np.isfinite(nodes)) and np.all(nodes >= 0.0))
         good = good and bool(np.all(np.isfinite(pairs)) and np.all(pairs >= 0.0))

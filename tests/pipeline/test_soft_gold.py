@@ -131,10 +131,11 @@ def test_weights_out_of_range_are_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"nodes": np.zeros((1, 1))},
-        {"rows": np.array([99])},
-        {"edges": np.array([10**6])},
-        {"pairs": np.array([-1.0])},
+        {"nodes": b"\0" * 4},
+        {"rows": np.array([99], "<i4").tobytes()},
+        {"edges": np.array([10**6], "<i4").tobytes()},
+        {"pairs": np.array([-1.0], "<f4").tobytes()},
+        {"pairs": b"\0" * 3},
         {"labels": None},
     ],
     ids=lambda change: next(iter(change)),
@@ -145,7 +146,7 @@ def test_damaged_lattices_are_refused(change: dict[str, Any]) -> None:
     pipe_of(teacher).teach([doc])
     stored = doc.user_data[LATTICE]
     for key in ("rows", "edges", "pairs"):
-        stored[key] = stored[key][:1]
+        stored[key] = stored[key][:4]
     doc.user_data[LATTICE] = {**stored, **change}
     example = Example(Doc(doc.vocab, words=[token.text for token in doc]), doc)
     assert_refused(lambda: pipe_of(teacher).learner._rows([example]), LATTICE, "3 tokens")
