@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import progress, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.common import progress, reports_errors, say
 from spacy_treecrf.cli.evaluate import Encoding
+from spacy_treecrf.cli.pipeline_folders import refuse_folder
 
 EXAMPLES = """\b
 Examples:
@@ -63,7 +64,7 @@ def distill(
     from spacy_treecrf.distillation.student import load_config, train_student, write_lessons
     from spacy_treecrf.taggers.loading import load_pipeline
 
-    refuse_existing(output / "model-best", force, texts, dev, gold)
+    refuse_folder(output, force, [teacher])
     student = load_config(config, {})
     nlp = load_pipeline(teacher)
     teaching = teaching_pipe(nlp, pipe)
