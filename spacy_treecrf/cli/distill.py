@@ -70,10 +70,10 @@ def distill(
     teaching = teaching_pipe(nlp, pipe)
     read = list(read_texts(texts, nlp, encoding))
     taught = list(progress(lessons(nlp, teaching, read), len(read), "teaching", "doc"))
-    kind = "labels alone" if teaching is None else "probabilities"
-    say(f"{len(taught):,} texts, {sum(map(len, taught)):,} tokens: {kind} of {teacher}")
     own = [] if gold is None else list(read_annotated(gold, nlp))
     with tempfile.TemporaryDirectory(prefix="treecrf-") as folder:
         files = write_lessons(taught, own, dev, Path(folder))
+        kind = "labels alone" if teaching is None else "probabilities"
+        say(f"{len(taught):,} texts, {sum(map(len, taught)):,} tokens: {kind} of {teacher}")
         train_student(student, files, output)
     say(f"the student is in {output / 'model-best'}")
