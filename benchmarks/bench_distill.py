@@ -5,8 +5,9 @@
 Five models that differ by their seeds learn from the first sentences of the training file. Their
 average labels these and further sentences, whose own labels nobody looks at, and one model of as
 many trees as each of the five learns from what it says, edges included. "alone" is a model of the
-student's settings on the annotated sentences. The gain of the average is over the mean of the five; what counts is the share of it that the student has, on the second half
-of the test file. The first half was looked at while the benchmark was written.
+student's settings on the annotated sentences. The gain of the average is over the mean of the five;
+what counts is the share of it that the student has, on the second half of the test file. The first
+half was looked at while the benchmark was written.
 """
 
 from __future__ import annotations
