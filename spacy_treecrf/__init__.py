@@ -8,6 +8,7 @@ if TYPE_CHECKING:
         BoostedCRF,
         BoostedMEMM,
         FutureFeatureMEMM,
+        Lattice,
         PerceptronTagger,
     )
 
@@ -17,6 +18,7 @@ __all__ = [
     "BoostedCRF",
     "BoostedMEMM",
     "FutureFeatureMEMM",
+    "Lattice",
     "PerceptronTagger",
     "__version__",
 ]

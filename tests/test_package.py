@@ -61,6 +61,7 @@ ROOMS = {
     "suggest": ENGINE | {"models", "evaluation", "formats"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
+    "distillation": BASE | {"corpora", "columnar", "pipeline"},
     "configs": set(),
     "dask": ENGINE | {"models", "estimators", "columnar"},
 }
@@ -111,7 +112,7 @@ def test_package_offers_the_estimators_and_nothing_it_does_not_have() -> None:
     assert BoostedCRF is estimators.BoostedCRF
     defined = [getattr(estimators, name) for name in estimators.__all__]
     offered = {e.__name__ for e in defined if hasattr(e, "fit")} - {"SequenceEstimator"}
-    assert set(spacy_treecrf.__all__) == offered | {"__version__"}
+    assert set(spacy_treecrf.__all__) == offered | {"Lattice", "__version__"}
     for name in offered:
         assert getattr(spacy_treecrf, name) is getattr(estimators, name)
     with pytest.raises(AttributeError, match="'spacy_treecrf' has no attribute 'BoostedCRFs'"):

@@ -12,6 +12,7 @@ from spacy_treecrf.cli import (
     average,
     convert,
     corpus,
+    distill,
     evaluate,
     explain,
     init,
@@ -57,6 +58,7 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("suggest", epilog=suggest.EXAMPLES)(suggest.suggest)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
+app.command("distill", epilog=distill.EXAMPLES)(distill.distill)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)

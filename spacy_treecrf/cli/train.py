@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ Examples:
   spacy-treecrf train eng.train -o ner.treecrf --encoding latin-1 --columns 3=skip
   spacy-treecrf train train.conll -o ner.treecrf --features clusters=en \\
       --features vectors=en_core_web_md --features gazetteer.city=cities.txt
+  spacy-treecrf train taught.conll --soft --set soft_labels=distill -o model.treecrf
   spacy-treecrf train train.conll -o model.treecrf --resume   # after Ctrl-C
   spacy-treecrf train corrected.conll -o model.treecrf --resume --grow --rounds 150
 """
@@ -56,7 +58,7 @@ OPTIONS = (
     "seed",
     "threads",
 )
-Data = tuple[list[list[dict[str, Any]]], list[list["str | None"]]]
+Data = tuple[list[list[dict[str, Any]]], Sequence[Sequence[Any]]]
 
 
 # Many parameters: each is an option, which typer reads from the signature.
@@ -90,6 +92,14 @@ def train(
     unlabelled: Annotated[
         str | None, typer.Option(help="Label that means: this token is not annotated.")
     ] = None,
+    soft: Annotated[
+        bool,
+        typer.Option(
+            "--soft",
+            help="Labels of DATA may have weights: B-PER:0.7|O:0.3, or B-PER:0.5. The setting "
+            "soft_labels says what they mean.",
+        ),
+    ] = False,
     features: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,7 +154,7 @@ def train(
         target.parent.mkdir(parents=True, exist_ok=True)
     refuse_existing(target, force or resume, data, dev)
     if scheduler is not None:
-        _refuse_on_cluster(features, encoding, resume)
+        _refuse_on_cluster(features, encoding, resume, soft)
         options = {"label_column": label_column, "kinds": parse_kinds(columns)}
         options |= {"window": window, "unlabelled": unlabelled}
         _train_on_cluster(scheduler, (data, dev), options, settings, target, as_json)
@@ -161,7 +171,7 @@ def train(
         words = make_word_features(features or [])
     else:
         template, words = started.template, started.words
-    training = _features(template, words, file)
+    training = _features(template, words, file, soft)
     held_out = _features(template, words, read_column_file(dev, encoding)) if dev else None
     stopped = False
     watched = sys.stderr.isatty()
@@ -192,17 +202,21 @@ def _model_to_resume(target: Path) -> ColumnModel:
     return ColumnModel.from_state(container.read(target))
 
 
-def _features(template: Template, words: WordFeatures | None, file: ColumnFile) -> Data:
+def _features(
+    template: Template, words: WordFeatures | None, file: ColumnFile, soft: bool = False
+) -> Data:
     from spacy_treecrf.columnar.model import features_of
+    from spacy_treecrf.columnar.soft_labels import with_weights
 
     sequences, labels = template.split(file, need_labels=True)
     assert labels is not None
+    weighed = with_weights(labels, file) if soft else labels
     features = features_of(template, words, sequences, file.place)
-    return list(progress(features, len(sequences), f"reading {file.name}", "seq")), labels
+    return list(progress(features, len(sequences), f"reading {file.name}", "seq")), weighed
 
 
-def _refuse_on_cluster(features: list[str] | None, encoding: str, resume: bool) -> None:
-    for given, option in ((features, "--features"), (resume, "--resume")):
+def _refuse_on_cluster(features: list[str] | None, encoding: str, resume: bool, soft: bool) -> None:
+    for given, option in ((features, "--features"), (resume, "--resume"), (soft, "--soft")):
         if given:
             raise ValueError(f"treecrf: {option} does not go with --scheduler; leave one out")
     if encoding.lower() not in ("utf-8", "utf8"):

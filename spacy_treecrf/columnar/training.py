@@ -11,7 +11,7 @@ from spacy_treecrf.columnar.word_features import WordFeatures
 from spacy_treecrf.estimators import BoostedCRF
 from spacy_treecrf.models.model import TrainingInterrupted
 
-Data = tuple[Sequence[Sequence[dict[str, Any]]], Sequence[Sequence["str | None"]]]
+Data = tuple[Sequence[Sequence[dict[str, Any]]], Sequence[Sequence[Any]]]
 
 
 class TrainingStopped(KeyboardInterrupt):

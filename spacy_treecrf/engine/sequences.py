@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.soft_labels import SoftLabels, join_soft_labels
 from spacy_treecrf.engine.wide_rows import join_tables, take_rows
 
 ABSENT = -1
@@ -37,6 +38,7 @@ class Sequences:
     numeric: npt.NDArray[np.uint8]  # shape: (n_rows, n_numeric), quantile bins, 0 is missing
     labels: npt.NDArray[np.int32]  # shape: (n_rows,), -1 where not annotated
     weights: npt.NDArray[np.float32]  # shape: (n_rows,)
+    soft: SoftLabels | None = None  # what is known of labels otherwise; `labels` are -1 there
 
     @classmethod
     def unlabelled(
@@ -92,13 +94,22 @@ class Sequences:
     @property
     def n_annotated(self) -> int:
         """How many rows are annotated; 1 if none is, so that sums can be divided by it."""
-        return max(1, int((self.labels != UNKNOWN_LABEL).sum()))
+        known = self.labels != UNKNOWN_LABEL
+        if self.soft is not None:
+            known = known | self.soft.is_soft
+        return max(1, int(known.sum()))
+
+    @property
+    def best_labels(self) -> npt.NDArray[np.int32]:
+        """The labels, and where they are soft the one of the largest weight. shape: (n_rows,)"""
+        return self.labels if self.soft is None else self.soft.best_labels(self.labels)
 
     def digest(self) -> npt.NDArray[np.uint8]:
         """A digest of everything that the sequences hold. shape: (DIGEST_BYTES,)"""
         found = hashlib.blake2b(digest_size=DIGEST_BYTES)
-        for field in fields(self):
-            array = np.ascontiguousarray(getattr(self, field.name))
+        own = [getattr(self, field.name) for field in fields(self) if field.name != "soft"]
+        for array in [*own, *(self.soft.arrays() if self.soft else ())]:
+            array = np.ascontiguousarray(array)
             found.update(f"{array.dtype.str}{array.shape}".encode())
             found.update(array.tobytes())
         return np.frombuffer(found.digest(), np.uint8)
@@ -114,6 +125,7 @@ class Sequences:
             numeric=self.numeric[rows],
             labels=self.labels[rows],
             weights=self.weights[rows],
+            soft=self.soft and self.soft.of_rows(rows),
         )
 
     def subset(self, sequences: npt.NDArray[np.int64]) -> Sequences:
@@ -127,6 +139,7 @@ class Sequences:
             numeric=self.numeric[rows],
             labels=self.labels[rows],
             weights=self.weights[rows],
+            soft=self.soft and self.soft.of_rows(rows),
         )
 
 
@@ -136,12 +149,14 @@ def join_sequences(parts: list[Sequences]) -> Sequences:
         return parts[0]
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     tables = [part.feature_ids for part in parts]
+    n_rows = [part.n_rows for part in parts]
     return Sequences(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        feature_ids=join_tables(tables, [part.n_rows for part in parts], ABSENT),
+        feature_ids=join_tables(tables, n_rows, ABSENT),
         numeric=np.concatenate([part.numeric for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         weights=np.concatenate([part.weights for part in parts]),
+        soft=join_soft_labels([part.soft for part in parts], n_rows),
     )
 
 

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from spacy_treecrf.estimators.memm import BoostedMEMM
     from spacy_treecrf.estimators.perceptron import PerceptronTagger
     from spacy_treecrf.estimators.secoc import SECOCCRF
+    from spacy_treecrf.estimators.soft_targets import Lattice
 
 # Where they are: imported when first used, because each takes its time.
 MODULES = {
     "BoostedCRF": "boosted_crf",
     "BoostedMEMM": "memm",
     "FutureFeatureMEMM": "future_features",
+    "Lattice": "soft_targets",
     "PerceptronTagger": "perceptron",
     "SECOCCRF": "secoc",
 }
@@ -28,6 +30,7 @@ __all__ = [
     "BoostedCRF",
     "BoostedMEMM",
     "FutureFeatureMEMM",
+    "Lattice",
     "NotFittedError",
     "PerceptronTagger",
     "Predictions",

@@ -34,6 +34,7 @@ from spacy_treecrf.estimators.checking import (
     label_ids,
     row_weights,
     sequence_weights,
+    targets,
 )
 from spacy_treecrf.estimators.progress import Progress
 from spacy_treecrf.models.model import (
@@ -77,6 +78,7 @@ class SequenceEstimator(ABC):
     _checked: _Checked
     _model_type: ClassVar[type[SequenceModel]]  # what `load` accepts
     _settings_type: ClassVar[type[SettingsBase]]  # what its parameters are, but for a few
+    _takes_soft_labels: ClassVar[bool] = False
     model_: SequenceModel
     integer_labels_: bool = False  # whether labels are integers, whose texts the model has
     warm_start: bool
@@ -100,6 +102,13 @@ class SequenceEstimator(ABC):
         """What to train on and what to hold out, where no held-out part is given."""
         return data, None
 
+    def _check_targets(self, y: LabelSequences) -> None:
+        """Refuse labels that the parameters do not allow."""
+
+    def _annotated(self, data: Sequences, annotators: Sequence[Any], n_labels: int) -> Sequences:
+        """The data with labels that are what annotators say; see `BoostedCRF.fit`."""
+        raise ValueError(f"treecrf: {type(self).__name__} knows no annotators; use BoostedCRF")
+
     def fit(
         self,
         X: FeatureSequences,
@@ -113,6 +122,18 @@ class SequenceEstimator(ABC):
         sample_weight: one weight for each sequence. Ctrl-C keeps the rounds that are done: save
         the model, or go on with warm_start=True.
         """
+        return self._fit(X, y, X_dev, y_dev, sample_weight)
+
+    # Long: checks, columns, labels, model and training, each a few lines.
+    def _fit(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        X_dev: FeatureSequences | None,
+        y_dev: LabelSequences | None,
+        sample_weight: Sequence[float] | None,
+        annotators: Sequence[Any] | None = None,
+    ) -> Self:
         recipe = self._recipe()
         if y is None:
             raise ValueError("treecrf: fit requires y to be passed, but the target y is None")
@@ -120,7 +141,8 @@ class SequenceEstimator(ABC):
             raise ValueError("treecrf: pass both X_dev and y_dev, or neither")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"treecrf: callback is {self.callback!r}; use a function, or None")
-        X, y = checked(X, y, "X", "y")
+        X, y = checked(X, y, "X", "y", self._takes_soft_labels)
+        self._check_targets(y)
         started = getattr(self, "model_", None) if self.warm_start else None
         if started is None:
             classes = distinct_labels(y)
@@ -135,7 +157,10 @@ class SequenceEstimator(ABC):
             offsets, feature_ids, numeric = columns.encode(X)
         ids = {label: i for i, label in enumerate(classes)}
         weights = row_weights(offsets, sample_weight)
-        data = Sequences(offsets, feature_ids, numeric, label_ids(y, ids, "y"), weights)
+        labels, soft = targets(y, ids, "y")
+        data = Sequences(offsets, feature_ids, numeric, labels, weights, soft)
+        if annotators is not None:
+            data = self._annotated(data, annotators, len(classes))
         if started is None:
             model = recipe.new([str(label) for label in classes], columns, data)
             _refuse_forbidden(model, data)
@@ -191,7 +216,7 @@ class SequenceEstimator(ABC):
         found = Predictions()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers, settings.predictor, rules_of(settings))
-            for data in _encoded(model, X):
+            for data in encoded(model, X):
                 names = list(map(name, predictor.labels(data).tolist()))
                 found += _cut(names, data.offsets)
         return found
@@ -213,7 +238,7 @@ class SequenceEstimator(ABC):
         found = Predictions()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers, rules=rules_of(settings))
-            for data in _encoded(model, X):
+            for data in encoded(model, X):
                 marginal_rows = predictor.marginals(data).tolist()
                 rows = [dict(zip(labels, row, strict=True)) for row in marginal_rows]
                 found += _cut(rows, data.offsets)
@@ -235,7 +260,7 @@ class SequenceEstimator(ABC):
         settings = self._settings()
         with Workers(settings.threads) as workers:
             predictor = Predictor(model, workers, rules=rules_of(settings))
-            best = [one for data in _encoded(model, X) for one in predictor.nbest(data, n)]
+            best = [one for data in encoded(model, X) for one in predictor.nbest(data, n)]
         return [
             [
                 ([labels[i] for i in path], float(np.exp(log_p)))
@@ -434,7 +459,7 @@ def _parameter_names(estimator: type[SequenceEstimator]) -> tuple[str, ...]:
     return tuple(estimator._parameters())
 
 
-def _encoded(model: SequenceModel, X: FeatureSequences) -> Iterator[Sequences]:
+def encoded(model: SequenceModel, X: FeatureSequences) -> Iterator[Sequences]:
     """The sequences to predict, in blocks that have the size of what they hold."""
     return (Sequences.unlabelled(*block) for block in model.columns.encode_blocks(X))
 

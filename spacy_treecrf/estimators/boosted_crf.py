@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from spacy_treecrf.engine.boosting.annotators import as_evidence
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
+from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.estimators.base import encoded
+from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences
 from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
+from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
 from spacy_treecrf.models.averaging import pooled
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
-from spacy_treecrf.models.model import SequenceModel
+from spacy_treecrf.models.model import SequenceModel, Trainer
 from spacy_treecrf.storage.crfsuite_file import read_crfsuite
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 
 class BoostedCRF(LinearFeatures):
@@ -110,6 +121,11 @@ class BoostedCRF(LinearFeatures):
         are those given that the rules hold.
     predictor : {"viterbi", "marginal"}, default="viterbi"
         What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).
+    soft_labels : {"evidence", "distill"}, default="evidence"
+        What weights of labels mean: noisy measurements (evidence), a distribution (distill). It
+        counts where y holds distributions, weights or lattices. "evidence" maximizes the log of
+        sum_y p(y | x) w(y), "distill" sum_y q(y) log p(y | x), where w(y) is the product of the
+        weights along y, and q is w normalised.
     patience : int, default=10
         Number of rounds without a better held-out figure before training stops; 0 is never. It
         counts where `fit` is given X_dev and y_dev; the best round is kept.
@@ -163,6 +179,7 @@ class BoostedCRF(LinearFeatures):
         constraints: str = "none",
         rules: Sequence[str] | None = None,
         predictor: str = "viterbi",
+        soft_labels: str = "evidence",
         patience: int = 10,
         monitor: str = "auto",
         threads: int = 0,
@@ -201,6 +218,7 @@ class BoostedCRF(LinearFeatures):
         self.constraints = constraints
         self.rules = rules
         self.predictor = predictor
+        self.soft_labels = soft_labels
         self.patience = patience
         self.monitor = monitor
         self.threads = threads
@@ -211,7 +229,77 @@ class BoostedCRF(LinearFeatures):
 
     _model_type = CRF
     _settings_type = Settings
+    _takes_soft_labels = True
     model_: CRF
+    confusions_: dict[Any, dict[Any, dict[Any, float]]]  # by annotator, true and given label
+
+    def fit(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        X_dev: FeatureSequences | None = None,
+        y_dev: LabelSequences | None = None,
+        sample_weight: Sequence[float] | None = None,
+        annotators: Sequence[Any] | None = None,
+    ) -> Self:
+        """Learn from sequences; with a held-out part, stop early and keep the best round.
+
+        y: A label for each position, or None where it is not annotated. Instead of a label, a dict
+        of labels with their weights, or a pair of a label and its weight from 0 to 1; instead of
+        the labels of a sequence, a `Lattice`. `soft_labels` says what weights mean.
+        sample_weight: One weight for each sequence.
+        annotators: Who has labelled each sequence. How often each one takes a label for another is
+        learned with the model, and is in `confusions_` afterwards.
+        Ctrl-C keeps the rounds that are done: save the model, or go on with warm_start=True.
+        """
+        self._annotator_names = [] if annotators is None else list(dict.fromkeys(annotators))
+        return self._fit(X, y, X_dev, y_dev, sample_weight, annotators)
+
+    def _check_targets(self, y: LabelSequences) -> None:
+        if self.soft_labels == "distill":
+            refuse_gaps(y, "y")
+
+    def _annotated(self, data: Sequences, annotators: Sequence[Any], n_labels: int) -> Sequences:
+        if len(annotators) != data.n_sequences:
+            raise ValueError(
+                f"treecrf: annotators names {len(annotators)}, y has {data.n_sequences} sequences; "
+                "name one for each"
+            )
+        if data.soft is not None:
+            raise ValueError(
+                "treecrf: y holds soft labels and annotators are named; give plain labels with "
+                "annotators: their weights are learned"
+            )
+        numbers = {name: i for i, name in enumerate(self._annotator_names)}
+        return as_evidence(data, np.array([numbers[name] for name in annotators]), n_labels)
+
+    def _train(self, trainer: Trainer) -> None:
+        super()._train(trainer)
+        confusions = getattr(trainer, "confusions", None)
+        if confusions is None:
+            self.__dict__.pop("confusions_", None)
+            return
+        labels = self.classes_
+        self.confusions_ = {
+            name: {
+                true: dict(zip(labels, row, strict=True))
+                for true, row in zip(labels, of_annotator.tolist(), strict=True)
+            }
+            for name, of_annotator in zip(self._annotator_names, confusions, strict=True)
+        }
+
+    def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
+        """The distribution over the labels of each sequence, with its edges: a teacher's lesson."""
+        labels = self.classes_
+        found = []
+        with self._predictor() as predictor:
+            for data in encoded(self.model_, X):
+                scored = predictor.apply(data)
+                nodes = scored.marginals().astype(np.float32)
+                pairs = scored.pair_marginals()
+                for first, last in pairwise(data.offsets.tolist()):
+                    found.append(Lattice(labels, nodes[first:last], pairs[first + 1 : last]))
+        return found
 
     @classmethod
     def average(cls, models: Iterable[BoostedCRF]) -> BoostedCRF:

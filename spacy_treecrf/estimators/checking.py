@@ -9,15 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
+from spacy_treecrf.engine.soft_labels import SoftLabels
+from spacy_treecrf.estimators.soft_targets import has_soft_labels, soft_targets, without_weights
 
 FeatureSequences = Sequence[Sequence[Any]]
-LabelSequences = Sequence[Sequence["str | int | None"]]
+# Entries may also be dicts of weights, or pairs of a label and a weight; a sequence of them may be
+# a lattice.
+LabelSequences = Sequence[Sequence[Any]]
 
 
 def checked(
-    X: FeatureSequences, y: LabelSequences, x_name: str, y_name: str
+    X: FeatureSequences, y: LabelSequences, x_name: str, y_name: str, soft: bool = False
 ) -> tuple[FeatureSequences, LabelSequences]:
-    """X and y as lists whose sequences have the same lengths."""
+    """X and y as lists whose sequences have the same lengths. soft: Whether labels may be soft."""
     for value, name in ((X, x_name), (y, y_name)):
         scalar = getattr(value, "shape", None) == ()  # an array without dimensions
         if isinstance(value, (str, bytes, dict)) or scalar or not hasattr(value, "__iter__"):
@@ -46,12 +50,22 @@ def checked(
             )
         if len(items) == 0:
             raise ValueError(f"treecrf: {x_name}[{s}] is an empty sequence; leave it out")
-    _check_label_types(y, y_name)
+    if has_soft_labels(y):
+        if not soft:
+            raise ValueError(
+                f"treecrf: {y_name} holds soft labels (dicts, pairs with a weight, lattices), "
+                "which only BoostedCRF.fit takes, for training; use plain labels here"
+            )
+        _check_label_types(without_weights(y, y_name), y_name)
+    else:
+        _check_label_types(y, y_name)
     return X, y
 
 
 def distinct_labels(y: LabelSequences) -> list[str] | list[int]:
     """The labels in sorted order, as plain strings or integers."""
+    if has_soft_labels(y):
+        y = without_weights(y, "y")
     seen: set[Any] = set()
     for labels in y:
         seen.update(label for label in labels if label is not None)
@@ -96,6 +110,15 @@ def label_ids(
             "fit a new one with warm_start=False"
         )
     return np.array(flat, np.int32)
+
+
+def targets(
+    y: LabelSequences, ids: Mapping[Any, int], name: str
+) -> tuple[npt.NDArray[np.int32], SoftLabels | None]:
+    """Ids of the labels of y, and what is soft among them; None if nothing is."""
+    if has_soft_labels(y):
+        return soft_targets(y, ids, name)
+    return label_ids(y, ids, name), None
 
 
 def row_weights(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.boosting.annotators import confusions_of
 from spacy_treecrf.engine.boosting.boosting import Booster, make_chain
 from spacy_treecrf.engine.boosting.conjugate import Direction
 from spacy_treecrf.engine.boosting.linear import LinearWeights
@@ -289,6 +290,15 @@ class CRFTrainer(Trainer):
     @property
     def log_likelihood(self) -> float:
         return self._booster.log_likelihood
+
+    @property
+    def confusions(self) -> npt.NDArray[np.float64] | None:
+        """P(given | true) of each annotator, if there are any.
+
+        shape: (n_annotators, n_labels, n_labels)
+        """
+        soft = self._booster.soft
+        return None if soft is None or soft.prior is None else confusions_of(soft)
 
     def _boost(self, rounds: int, callback: Callback | None) -> Potentials:
         return self._booster.boost(rounds, callback)

@@ -18,7 +18,11 @@ from spacy_treecrf.engine.boosting.annotation import allowed_labels
 from spacy_treecrf.engine.chain.chain import Mask, log_probability_of
 from spacy_treecrf.engine.chain.entropy import sequence_entropies
 from spacy_treecrf.engine.chain.nbest import nbest
-from spacy_treecrf.engine.chain.prediction import predict_labels, predict_marginals
+from spacy_treecrf.engine.chain.prediction import (
+    edge_marginals,
+    predict_labels,
+    predict_marginals,
+)
 from spacy_treecrf.engine.chain.span_probability import span_probabilities
 from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.sequences import Sequences, cut_sequences
@@ -128,6 +132,14 @@ class ScoredSequences:
         if self._marginals is None:
             self._marginals = _joined([self._marginals_of(block) for block in self._blocks()])
         return self._marginals
+
+    def pair_marginals(self) -> npt.NDArray[np.float32]:
+        """P(y_{t-1} = u, y_t = v); 0 at first positions. shape: (n_rows, n_labels, n_labels)"""
+        parts = [
+            edge_marginals(block.scores, block.data, self.chain, self._workers)
+            for block in self._blocks()
+        ]
+        return _joined(parts)
 
     def nbest(self, n: int) -> list[Best]:
         """The n best label sequences of each sequence, or as many as there are."""

@@ -24,7 +24,7 @@ def new_masks(constraints: str, labels: list[str], order: int, data: Sequences) 
     """The hard constraints of a kind; `data` tells which transitions occur."""
     found = None
     if constraints == "observed":
-        found = observed_transitions(data.labels, data.offsets, len(labels))
+        found = observed_transitions(data.best_labels, data.offsets, len(labels))
     return masks_of(constraints, labels, order, found)
 
 

@@ -23,6 +23,7 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.features.extractor import FeatureExtractor
 from spacy_treecrf.labels.biluo import Label, biluo_spans, without_cut_spans
+from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.model import SequenceModel, Trainer
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.pipeline.doc_table import DocTable
@@ -30,6 +31,7 @@ from spacy_treecrf.pipeline.gathering import Content, Gathering, Identity, Item,
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
+from spacy_treecrf.pipeline.soft_gold import doc_weights, soft_gold
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
 
 # A batch of at least this share of the corpus is kept as a whole and gets rounds of its own; of
@@ -395,14 +397,23 @@ class Learner:
             return None
         parts = self._encode(examples)
         lengths = np.concatenate([part.lengths for part in parts])
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        ids, soft = soft_gold(examples, ids, self.shim.labels, offsets)
+        if soft is not None and not isinstance(self.shim.trained, CRF):
+            raise ValueError(
+                "treecrf: docs of the training data have weights of labels, which only the "
+                "architecture spacy_treecrf.BoostedCRF.v1 learns from; use it, or docs without"
+            )
         data = Sequences(
-            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            offsets=offsets,
             feature_ids=np.concatenate([part.feature_ids for part in parts]),
             numeric=np.concatenate([part.numeric for part in parts]),
             labels=ids,
-            weights=np.ones(len(ids), np.float32),
+            weights=doc_weights(examples),
+            soft=soft,
         )
-        annotated = np.add.reduceat(ids != UNKNOWN_LABEL, data.offsets[:-1]) > 0
+        known = ids != UNKNOWN_LABEL if soft is None else (ids != UNKNOWN_LABEL) | soft.is_soft
+        annotated = np.add.reduceat(known, data.offsets[:-1]) > 0
         if annotated.all():
             return data
         return data.subset(np.flatnonzero(annotated)) if annotated.any() else None

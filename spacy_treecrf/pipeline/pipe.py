@@ -42,6 +42,7 @@ from spacy_treecrf.pipeline.stored_pipe import (
 )
 from spacy_treecrf.pipeline.tasks.task import Task
 from spacy_treecrf.pipeline.training_data import describe_training_data
+from spacy_treecrf.pipeline.weights import register_weights
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -103,6 +104,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self._mean_loss = MeanLoss()
         self._history = History(self.cfg)
         self.shim.features = features
+        register_weights()
         if probabilities:
             register_extensions()
 
@@ -247,6 +249,22 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         """P(label) of every token: (n_tokens, len(sequence_labels))."""
         with self._predictor() as predictor:
             return predictor.apply(self.encode([doc])).marginals()
+
+    def teach(self, docs: Iterable[Doc]) -> None:
+        """Store on docs what the model says of all labels and edges, for a student to learn from.
+
+        It lies in doc.user_data; `spacy-treecrf distill` trains on such docs.
+        """
+        from spacy_treecrf.pipeline.soft_gold import store_lattice
+
+        with self._predictor() as predictor:
+            for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
+                scored = predictor.apply(self.encode(some))
+                nodes, pairs, first = scored.marginals(), scored.pair_marginals(), 0
+                for doc in some:
+                    rows = slice(first, first + len(doc))
+                    store_lattice(doc, self.shim.labels, nodes[rows], pairs[rows])
+                    first = rows.stop
 
     def nbest(self, doc: Doc, n: int = 5) -> list[tuple[list[str], float]]:
         """The n most probable labellings of the doc, up to 100,000, with their probabilities.

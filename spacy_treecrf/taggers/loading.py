@@ -66,7 +66,7 @@ def load_pipe(model: str, pipe: str | None) -> tuple[Language, TreeCRF]:
     """A spaCy pipeline, and its treecrf pipe of this name."""
     from spacy_treecrf.pipeline.pipe import TreeCRF
 
-    nlp = _load_pipeline(model)
+    nlp = load_pipeline(model)
     found = {name: own for name, own in nlp.pipeline if isinstance(own, TreeCRF)}
     if pipe is None and len(found) == 1:
         return nlp, next(iter(found.values()))
@@ -79,7 +79,7 @@ def load_pipe(model: str, pipe: str | None) -> tuple[Language, TreeCRF]:
     )
 
 
-def _load_pipeline(model: str) -> Language:
+def load_pipeline(model: str) -> Language:
     """The pipeline of this name; of a `model-best` that cannot be read, the one it is a copy of.
 
     `spacy train` writes `model-last` and, if it is the best so far, copies it to `model-best` file

@@ -22,6 +22,7 @@ COMMANDS = [
     "report",
     "plot",
     "average",
+    "distill",
     "prune",
     "serve",
     "settings",

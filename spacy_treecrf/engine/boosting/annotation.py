@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,10 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.soft_labels import NO_TABLE, SoftLabels
 from spacy_treecrf.engine.trees.contexts import count_lags
 
+NO_EDGES = np.zeros((0, 0, 0), np.float32)
 _NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -22,8 +25,8 @@ class Observed(NamedTuple):
     n_valid: npt.NDArray[np.int64]  # shape: (n_rows,), how many contexts the row can have
     # Row of `clamped` where the sequence is not fully annotated, else -1; empty if all are.
     clamped_row: npt.NDArray[np.int64]
-    # shape: (n_clamped_rows, n_contexts, n_labels), what the model clamped to the known labels
-    # expects; may be empty
+    # shape: (n_clamped_rows, n_contexts, n_labels), what the model clamped to the known labels,
+    # or a teacher, expects; may be empty
     clamped: npt.NDArray[np.float32]
 
 
@@ -34,6 +37,14 @@ class AnnotationTotals(NamedTuple):
     n_starts: float  # weighted number of sequences
     n_inner: float  # weighted number of rows behind the first ones
     n_rows: int
+
+
+class Taught(NamedTuple):
+    """What a teacher expects of the sequences whose labels it gives."""
+
+    pairs: npt.NDArray[np.float32]  # shape: (n_rows, n_contexts, n_labels)
+    edges: npt.NDArray[np.float64]  # shape: (n_chunks, n_labels + 1, n_labels), weighted sums
+    possible: npt.NDArray[np.bool_]  # shape: (n_sequences,), whether anything is allowed
 
 
 def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[np.uint8]:
@@ -49,7 +60,10 @@ def allowed_labels(labels: npt.NDArray[np.int32], n_labels: int) -> npt.NDArray[
 class Annotated:
     """A training set's annotation in the forms that residuals need; computed once."""
 
-    def __init__(self, data: Sequences, n_labels: int, order: int, joint: bool) -> None:
+    def __init__(
+        self, data: Sequences, n_labels: int, order: int, joint: bool, distill: bool = False
+    ) -> None:
+        """distill: Whether soft labels are a teacher's distribution; else they are evidence."""
         self.data = data
         self.n_labels = n_labels
         self.order = order
@@ -61,6 +75,13 @@ class Annotated:
         starts = data.offsets[:-1]
         unknown = data.labels == UNKNOWN_LABEL
         self.partial = np.add.reduceat(unknown, starts).astype(bool)
+        self.taught = np.zeros(len(starts), bool)  # sequences whose labels a teacher gives
+        self.expected_by_teacher: Taught | None = None  # kept by residuals
+        if data.soft is not None:
+            soft = np.add.reduceat(data.soft.is_soft, starts).astype(bool)
+            self.partial |= soft
+            if distill:
+                self.taught = soft
         self.sequence_weights = np.add.reduceat(data.weights.astype(float), starts) / lengths
         # The context that the annotated previous labels of each row make.
         labels = np.maximum(data.labels, 0)
@@ -88,31 +109,70 @@ class Annotated:
         n_starts = float(self.sequence_weights.sum())
         return AnnotationTotals(self.edge_counts, n_starts, float(inner.sum()), self.data.n_rows)
 
+    @property
+    def is_clamped(self) -> npt.NDArray[np.bool_]:
+        """Which sequences are in `clamped`. shape: (n_sequences,)"""
+        return self.partial & ~self.taught
+
     @cached
     def clamped_chunks(self) -> list[tuple[int, int]]:
         """The sequences of `clamped` that are in each chunk of all sequences, where some are."""
-        before = np.concatenate([[0], np.cumsum(self.partial)]).tolist()
+        before = np.concatenate([[0], np.cumsum(self.is_clamped)]).tolist()
         chunks = [(before[first], before[last]) for first, last in self.data.chunks]
         return [(first, last) for first, last in chunks if first < last]
 
     @cached
     def clamped(self) -> Annotated:
-        """The annotation of the sequences that are not fully annotated."""
-        rest = self.data.subset(np.flatnonzero(self.partial))
+        """The annotation of the sequences of which labels, or weights, are known in part."""
+        return self._subset(self.is_clamped)
+
+    @cached
+    def lessons(self) -> Annotated:
+        """The annotation of the sequences whose labels a teacher gives."""
+        return self._subset(self.taught)
+
+    def with_soft(self, soft: SoftLabels) -> Annotated:
+        """The same rows with other soft labels, which are evidence."""
+        data = replace(self.data, soft=soft)
+        return Annotated(data, self.n_labels, self.order, self.joint)
+
+    def _subset(self, sequences: npt.NDArray[np.bool_]) -> Annotated:
+        rest = self.data.subset(np.flatnonzero(sequences))
         return Annotated(rest, self.n_labels, self.order, self.joint)
 
     @cached
     def clamped_row(self) -> npt.NDArray[np.int64]:
-        """The row in `clamped` of each row, or -1. shape: (n_rows,)"""
+        """Each row's number among those of partial sequences, or -1. shape: (n_rows,)"""
         rows = np.full(self.data.n_rows, -1, np.int64)
         inside = np.repeat(self.partial, np.diff(self.data.offsets))
         rows[inside] = np.arange(int(inside.sum()))
         return rows
 
-    @cached
-    def allowed(self) -> npt.NDArray[np.uint8]:
-        """Which labels the annotation allows. shape: (n_rows, n_labels)"""
-        return allowed_labels(self.data.labels, self.n_labels)
+    def log_weights(self, rows: slice) -> npt.NDArray[np.float32]:
+        """What the annotation of rows says of labels: 0 for what it allows, -inf, or between.
+
+        shape: (n_rows, n_labels)
+        """
+        allowed = allowed_labels(self.data.labels[rows], self.n_labels)
+        weights = np.where(allowed > 0, np.float32(0.0), np.float32(-np.inf))
+        if self.data.soft is not None:
+            tables = self.data.soft.node_table[rows]
+            soft = tables != NO_TABLE
+            weights[soft] = self.data.soft.nodes[tables[soft]]
+        return weights
+
+    def edge_log_weights(self, rows: slice) -> npt.NDArray[np.float32]:
+        """What the annotation of rows says of neighbouring labels; empty if it says nothing.
+
+        shape: (n_rows, n_labels, n_labels), the label before first
+        """
+        soft = self.data.soft
+        if soft is None or not np.any(soft.edge_table[rows] != NO_TABLE):
+            return NO_EDGES
+        tables = soft.edge_table[rows]
+        weights = np.zeros((len(tables), self.n_labels, self.n_labels), np.float32)
+        weights[tables != NO_TABLE] = soft.edges[tables[tables != NO_TABLE]]
+        return weights
 
     @cached
     def n_valid(self) -> npt.NDArray[np.int64]:

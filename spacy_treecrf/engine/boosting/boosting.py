@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.annotation import Annotated
+from spacy_treecrf.engine.boosting.annotators import ROUNDS_PER_ESTIMATE, estimated
 from spacy_treecrf.engine.boosting.cached_scores import CachedScores
 from spacy_treecrf.engine.boosting.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.boosting.growing import ForestGrower
@@ -36,6 +37,7 @@ from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.fixed_grid import to_grid
 from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.soft_labels import SoftLabels
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest, empty_forest, last_trees
 
@@ -241,7 +243,9 @@ class Booster(RoundBooster):
         self.columns = columns
         self.workers = workers
         context_order = settings.context_order
-        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0)
+        of_annotators = data.soft is not None and data.soft.prior is not None
+        distill = settings.soft_labels == "distill" and not of_annotators
+        self.annotated = Annotated(data, n_labels, settings.order, context_order > 0, distill)
         self.train = CachedScores(data, columns, context_order, potentials, workers)
         self.held_out: CachedScores | None = None
         if held_out:
@@ -258,6 +262,28 @@ class Booster(RoundBooster):
         return figures_of(
             cached.scores, cached.data, self._chain(), predictor, self.workers, self.spans
         )
+
+    def learn_round(self) -> None:
+        super().learn_round()
+        soft = self.annotated.data.soft
+        if soft is not None and soft.prior is not None and self.rounds % ROUNDS_PER_ESTIMATE == 0:
+            self.estimate_confusions(soft)
+
+    def estimate_confusions(self, soft: SoftLabels) -> None:
+        """Estimate the confusions of annotators anew, from what the model now expects."""
+        data, residuals = self.annotated.data, self._current()
+        clamped = self.annotated.clamped_row
+        expected = np.zeros((data.n_rows, self.n_labels), np.float32)
+        if len(residuals.clamped):  # there is none of the pseudo-likelihood
+            expected[clamped >= 0] = residuals.clamped.sum(axis=1)
+            self._residuals_now = None
+            self.annotated = self.annotated.with_soft(estimated(soft, expected, data.weights))
+            self.grower.annotated = self.annotated
+
+    @property
+    def soft(self) -> SoftLabels | None:
+        """The soft labels as they are now: confusions of annotators are learned."""
+        return self.annotated.data.soft
 
     def _residuals(self) -> Residuals:
         round_, now = self.potentials.rounds, (self.annotated, self.train.scores, self._chain())

@@ -15,24 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.annotation import Annotated, AnnotationTotals, Observed
-from spacy_treecrf.engine.chain import chain as chains
-from spacy_treecrf.engine.chain.beam import beam_forward_backward
-from spacy_treecrf.engine.chain.chain import EVERYTHING_ALLOWED, Chain, ScoredChunk
-from spacy_treecrf.engine.chain.mixing import edge_gamma, joint_messages, node_gamma
-from spacy_treecrf.engine.chain.transition_chain import (
-    TransitionMarginals,
-    forward_backward,
-    independent,
-    transition_factors,
+from spacy_treecrf.engine.boosting.expectations import expect
+from spacy_treecrf.engine.boosting.teaching import (
+    expected_edge_score,
+    expected_scores,
+    taught_expectation,
 )
+from spacy_treecrf.engine.chain import chain as chains
+from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.exact_sums import exact_total
 from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.threads import Workers
-
-# Bounds without regard to neighbours: sum_j |H_ij| = 2 p (1 - p) among the labels of one
-# position; an edge also meets the two edges beside it (theorem 4.2 without its messages).
-LOCAL_NODE_GAMMA = 2.0
-LOCAL_EDGE_GAMMA = 6.0
 
 # g and h, the negative gradient and the bound of its curvature: each (n_rows, n_contexts)
 Gradient = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
@@ -94,161 +87,6 @@ class RowResiduals(NamedTuple):
     sums: ResidualSums
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """What a model expects of a chunk of sequences."""
-
-    pairs: npt.NDArray[np.float32]  # shape: (n_rows, n_contexts, n_labels)
-    edges: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted sums
-    log_z: npt.NDArray[np.float64]  # shape: (n_sequences,)
-    gamma: npt.NDArray[np.float32]  # shape: (n_rows,)
-    edge_gamma: float  # mean over the rows
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One chunk of an annotated training set; rows and sequences are numbered from 0."""
-
-    annotated: Annotated
-    rows: slice  # of the training set
-    sequences: ScoredChunk  # scores: (n_rows, 1 or n_contexts, n_labels)
-    allowed: npt.NDArray[np.uint8]  # shape: (n_rows, n_labels), or empty if nothing is clamped
-    weights: npt.NDArray[np.float64]  # shape: (n_sequences,)
-
-    @property
-    def offsets(self) -> npt.NDArray[np.int64]:
-        return self.sequences.offsets
-
-    @property
-    def nodes(self) -> ScoredChunk:
-        """Scores without contexts, labels that are not allowed ruled out. (n_rows, n_labels)"""
-        scores = self.sequences.scores[:, 0]
-        if len(self.allowed):
-            scores = np.where(self.allowed > 0, scores, np.float32(-np.inf))
-        return self.sequences._replace(scores=scores)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What inference writes for one chunk."""
-
-    pairs: npt.NDArray[np.float32]  # shape: (n_rows, n_contexts, n_labels)
-    edges: npt.NDArray[np.float64]  # shape: (n_labels + 1, n_labels), weighted sums
-    log_z: npt.NDArray[np.float64]  # shape: (n_sequences,)
-    messages: npt.NDArray[np.float32]  # shape: (n_rows, 2), left and right, if mixing is wanted
-
-
-def expect(
-    annotated: Annotated,
-    scores: npt.NDArray[np.float32],
-    chain: Chain,
-    chunk: tuple[int, int],
-    mixing: bool,
-    clamp: bool = False,
-    edges: bool = True,
-) -> Expectation:
-    """Marginals of one chunk; `clamp` restricts every position to its annotated label.
-
-    edges: Whether edges of a joint model are summed up as well; else they are 0.
-    """
-    part = _part_of(annotated, scores, chunk, clamp)
-    n_rows, n_labels = part.rows.stop - part.rows.start, annotated.n_labels
-    found = _Found(
-        np.empty((n_rows, annotated.n_contexts, n_labels), np.float32),
-        np.zeros((n_labels + 1, n_labels)),
-        np.empty(len(part.weights)),
-        np.zeros((n_rows, 2), np.float32),
-    )
-    if annotated.order == 0:
-        independent(part.nodes.scores, part.offsets, found.pairs[:, 0], found.log_z)
-    elif annotated.joint:
-        _expect_contexts(part, chain, mixing, edges, found)
-    else:
-        _expect_transitions(part, chain, mixing, found)
-        _redo_underflowed(part, chain, found)
-    first_labels = found.pairs[part.offsets[:-1]].sum(axis=1, dtype=float)
-    found.edges[n_labels] = (part.weights[:, None] * first_labels).sum(axis=0)
-    return _bounded(part, mixing, found)
-
-
-def _part_of(
-    annotated: Annotated, scores: npt.NDArray[np.float32], chunk: tuple[int, int], clamp: bool
-) -> _Part:
-    """One chunk of the training set under these scores."""
-    data = annotated.data
-    rows = data.rows_of(chunk)
-    offsets = data.offsets[chunk[0] : chunk[1] + 1] - rows.start
-    return _Part(
-        annotated,
-        rows,
-        ScoredChunk(scores[rows], offsets, 0, len(offsets) - 1),
-        annotated.allowed[rows] if clamp else EVERYTHING_ALLOWED,
-        annotated.sequence_weights[chunk[0] : chunk[1]],
-    )
-
-
-def _expect_transitions(part: _Part, chain: Chain, mixing: bool, found: _Found) -> None:
-    """Inference with node scores and one transition matrix; log Z is NaN where it underflows."""
-    factors, of_sequence, of_transition = transition_factors(chain)
-    if factors is None:
-        found.log_z[:] = np.nan
-        return
-    n_labels = part.annotated.n_labels
-    out = TransitionMarginals(
-        found.pairs[:, 0], found.edges[:n_labels], found.log_z, found.messages
-    )
-    if chain.pruned:
-        kept_labels = part.annotated.data.labels[part.rows]
-        beam_forward_backward(part.nodes, factors, chain.pruned, kept_labels, part.weights, out)
-    else:
-        forward_backward(part.nodes, factors, part.weights, mixing, out)
-    found.log_z[:] += of_sequence + of_transition * (np.diff(part.offsets) - 1)
-
-
-def _redo_underflowed(part: _Part, chain: Chain, found: _Found) -> None:
-    """Redo the sequences whose log Z is NaN by the general kernels, which can use log space."""
-    n_labels = part.annotated.n_labels
-    for s in np.flatnonzero(np.isnan(found.log_z)):
-        some = slice(part.offsets[s], part.offsets[s + 1])
-        exact, found.log_z[s : s + 1] = chains.pair_marginals(
-            part.sequences.scores[some],
-            np.array([0, some.stop - some.start]),
-            chain,
-            part.allowed[some] if len(part.allowed) else None,
-        )
-        found.pairs[some, 0] = exact.sum(axis=1)
-        found.edges[:n_labels] += part.weights[s] * exact[1:].sum(axis=0, dtype=float)
-        found.messages[some] = some.stop - some.start
-
-
-def _expect_contexts(part: _Part, chain: Chain, mixing: bool, edges: bool, found: _Found) -> None:
-    """Inference with scores of every context."""
-    n_labels, pairs = part.annotated.n_labels, found.pairs
-    chains.pair_marginals_kernel(part.sequences, chain, part.allowed, pairs, found.log_z)
-    lengths = np.diff(part.offsets)
-    if edges:
-        row_weights = np.repeat(part.weights, lengths).astype(np.float32)
-        inner = part.annotated.lags[part.rows] > 0
-        weighted = row_weights[inner, None, None] * pairs[inner]
-        by_label = weighted.reshape(len(weighted), pairs.shape[1] // n_labels, n_labels, n_labels)
-        found.edges[:n_labels] = by_label.sum(axis=(0, 1), dtype=float)
-    if mixing and chain.order == 1:
-        joint_messages(pairs, part.offsets, found.messages)
-    elif mixing:
-        found.messages[:] = np.repeat(lengths, lengths)[:, None]
-
-
-def _bounded(part: _Part, mixing: bool, found: _Found) -> Expectation:
-    """The expectation with the gamma of each row, from its messages or the local constants."""
-    pairs, edges, log_z = found.pairs, found.edges, found.log_z
-    if not mixing:
-        gamma = np.full(len(pairs), LOCAL_NODE_GAMMA, np.float32)
-        return Expectation(pairs, edges, log_z, gamma, LOCAL_EDGE_GAMMA)
-    of_edges = edge_gamma(found.messages, part.offsets[:-1])
-    gamma = of_edges if part.annotated.joint else node_gamma(found.messages)
-    return Expectation(pairs, edges, log_z, gamma, float(of_edges.mean()))
-
-
 @kernel
 def _put_by_label(
     pairs: npt.NDArray[np.float32], first_row: int, by_label: npt.NDArray[np.float32]
@@ -305,29 +143,66 @@ def _subtract(
 
 @dataclass(frozen=True)
 class _Clamped:
-    """What the model clamped to the known labels expects of partly annotated sequences."""
+    """What the model clamped to the known labels, or a teacher, expects of partial sequences."""
 
     pairs: npt.NDArray[np.float32]  # shape: (n_clamped_rows, n_contexts, n_labels)
     edges: npt.NDArray[np.float64]  # shape: (n_chunks, n_labels + 1, n_labels), weighted sums
-    log_z: npt.NDArray[np.float64]  # shape: (n_sequences,), 0 for the others
+    # shape: (n_sequences,): the log of what the annotation weighs, not yet divided by Z; for a
+    # teacher's sequence its expectation; 0 for the others
+    log_weight: npt.NDArray[np.float64]
+    edge_score: float = 0.0  # what edges add to the expectations of teachers, in all
 
 
 def _expect_clamped(
     annotated: Annotated, scores: npt.NDArray[np.float32], chain: Chain, workers: Workers
 ) -> _Clamped:
     """Inference clamped to the annotation, for the sequences that are partly annotated."""
-    log_z = np.zeros(annotated.data.n_sequences)
+    log_weight = np.zeros(annotated.data.n_sequences)
     if not annotated.partial.any():
-        return _Clamped(_NO_PAIRS, np.zeros((0, *annotated.edge_counts.shape)), log_z)
+        return _Clamped(_NO_PAIRS, np.zeros((0, *annotated.edge_counts.shape)), log_weight)
     rest = annotated.clamped
-    rest_scores = scores[annotated.clamped_row >= 0]
+    in_clamped = np.repeat(annotated.is_clamped, np.diff(annotated.data.offsets))
+    rest_scores = scores[in_clamped]
     parts = workers.map(
         lambda chunk: expect(rest, rest_scores, chain, chunk, False, clamp=True),
         annotated.clamped_chunks,
     )
-    log_z[annotated.partial] = np.concatenate([part.log_z for part in parts])
-    pairs = np.concatenate([part.pairs for part in parts])
-    return _Clamped(pairs, np.stack([part.edges for part in parts]), log_z)
+    if parts:
+        log_weight[annotated.is_clamped] = np.concatenate([part.log_z for part in parts])
+    pairs = [part.pairs for part in parts]
+    edges = [part.edges for part in parts]
+    if not annotated.taught.any():
+        return _Clamped(np.concatenate(pairs), np.stack(edges), log_weight)
+    taught = annotated.expected_by_teacher
+    if taught is None:  # no round changes it
+        taught = taught_expectation(annotated.lessons, chain, workers)
+        annotated.expected_by_teacher = taught
+    in_lessons = np.repeat(annotated.taught, np.diff(annotated.data.offsets))
+    log_weight[annotated.taught] = expected_scores(
+        annotated.lessons, taught, scores[in_lessons], chain
+    )
+    return _Clamped(
+        _merged(pairs, in_clamped, taught.pairs, in_lessons),
+        np.concatenate([*(part[None] for part in edges), taught.edges]),
+        log_weight,
+        expected_edge_score(taught, chain),
+    )
+
+
+def _merged(
+    clamped: list[npt.NDArray[np.float32]],
+    in_clamped: npt.NDArray[np.bool_],
+    taught: npt.NDArray[np.float32],
+    in_lessons: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.float32]:
+    """Pairs of partial sequences in the order of rows; masks tell which rows are whose."""
+    if not clamped:
+        return taught
+    partial = in_clamped | in_lessons
+    pairs = np.empty((int(partial.sum()), *taught.shape[1:]), np.float32)
+    pairs[in_clamped[partial]] = np.concatenate(clamped)
+    pairs[in_lessons[partial]] = taught
+    return pairs
 
 
 def compute_residuals(
@@ -374,7 +249,7 @@ def residuals_of_rows(
         expected.gamma[rows] = found.gamma
         offsets = data.offsets[chunk[0] : chunk[1] + 1] - rows.start
         paths = chains.path_scores(scores[rows], offsets, annotated.labels[rows], chain)
-        known = np.where(annotated.partial[here], clamped.log_z[here], paths)
+        known = np.where(annotated.partial[here], clamped.log_weight[here], paths)
         with np.errstate(invalid="ignore"):  # both are -inf where constraints forbid everything
             log_p = float(np.sum(annotated.sequence_weights[here] * (known - found.log_z)))
         return found.edges, found.edge_gamma * (rows.stop - rows.start), log_p
@@ -389,6 +264,8 @@ def residuals_of_rows(
         return g, h
 
     edges, gammas, log_ps = zip(*parts, strict=True)
+    if annotated.taught.any():
+        log_ps = (*log_ps, clamped.edge_score)
     sums = ResidualSums(np.stack(edges), clamped.edges, np.array(gammas), np.array(log_ps))
     return RowResiduals(of_label, clamped.pairs, sums)
 

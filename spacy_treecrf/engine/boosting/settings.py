@@ -133,6 +133,12 @@ class Settings(SettingsBase):
         "What is predicted: the best sequence (viterbi) or the best labels one by one (marginal).",
         ("viterbi", "marginal"),
     )
+    soft_labels: str = choice(
+        "evidence",
+        "What weights of labels mean: noisy measurements (evidence), a distribution (distill).",
+        ("evidence", "distill"),
+        older="evidence",
+    )
     patience: int = integer(
         10,
         "Number of rounds without a better held-out figure before training stops; 0 is never.",

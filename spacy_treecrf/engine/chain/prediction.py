@@ -11,6 +11,7 @@ from spacy_treecrf.engine.chain.chain import (
     Chain,
     ScoredChunk,
     node_marginals_kernel,
+    pair_marginals_kernel,
 )
 from spacy_treecrf.engine.chain.decoding import beam_viterbi, marginal_argmax, viterbi_kernel
 from spacy_treecrf.engine.sequences import Sequences
@@ -56,3 +57,36 @@ def predict_marginals(
         data.chunks,
     )
     return nodes
+
+
+def edge_marginals(
+    scores: npt.NDArray[np.float32], data: Sequences, chain: Chain, workers: Workers
+) -> npt.NDArray[np.float32]:
+    """P(y_{t-1} = u, y_t = v), by exact inference; 0 at first rows. (n_rows, n_labels, n_labels)"""
+    n_labels = chain.n_labels
+    edges = np.zeros((data.n_rows, n_labels, n_labels), np.float32)
+    if chain.order == 0:
+        nodes = predict_marginals(scores, data, chain, workers).astype(np.float32)
+        np.multiply(nodes[:-1, :, None], nodes[1:, None, :], out=edges[1:])
+    else:
+        workers.map(lambda chunk: _edges_of_chunk(scores, data, chain, chunk, edges), data.chunks)
+    edges[data.offsets[:-1]] = 0.0
+    return edges
+
+
+def _edges_of_chunk(
+    scores: npt.NDArray[np.float32],
+    data: Sequences,
+    chain: Chain,
+    chunk: tuple[int, int],
+    edges: npt.NDArray[np.float32],
+) -> None:
+    rows = data.rows_of(chunk)
+    offsets = data.offsets[chunk[0] : chunk[1] + 1] - rows.start
+    n_rows, n_sequences = rows.stop - rows.start, len(offsets) - 1
+    pairs = np.empty((n_rows, chain.n_contexts, chain.n_labels), np.float32)
+    sequences = ScoredChunk(scores[rows], offsets, 0, n_sequences)
+    pair_marginals_kernel(sequences, chain, EVERYTHING_ALLOWED, pairs, np.empty(n_sequences))
+    # The label before is the context modulo n_labels; those further back are summed out.
+    by_label = pairs.reshape(n_rows, -1, chain.n_labels, chain.n_labels)
+    edges[rows] = by_label.sum(axis=1)

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.annotation import Annotated
-from spacy_treecrf.engine.boosting.residuals import Bound, edge_hessian, expect
+from spacy_treecrf.engine.boosting.expectations import expect
+from spacy_treecrf.engine.boosting.residuals import Bound, edge_hessian
 from spacy_treecrf.engine.chain import chain as chains
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.kernel import kernel

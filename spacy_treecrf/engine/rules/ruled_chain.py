@@ -1,7 +1,7 @@
 """A chain under rules: labels, marginals, n-best lists and spans, given that the rules hold.
 
 All probabilities are conditional on the rules: those of labellings that break one are 0, and the
-others sum to 1. They are exact where all states fit (`lattice.EXACT_MOVES`, `EXACT_CELLS`), else
+others sum to 1. They are exact where all states fit (`graph.EXACT_MOVES`, `EXACT_CELLS`), else
 they are those of the labellings inside a beam. A sequence of which no labelling follows the rules,
 and the constraints of the chain, is labelled as if there were no rules, with a warning.
 """
@@ -23,15 +23,15 @@ from spacy_treecrf.engine.chain.span_probability import (
     span_probabilities as span_probabilities_without_rules,
 )
 from spacy_treecrf.engine.limits import check_nbest, check_nbest_labels
-from spacy_treecrf.engine.rules.lattice import (
+from spacy_treecrf.engine.rules.graph import (
     BEAM_STATES,
     EXACT_CELLS,
-    Lattice,
+    Graph,
     empty_beam,
     fill_beam,
-    whole_lattice,
+    whole_graph,
 )
-from spacy_treecrf.engine.rules.lattice_kernels import (
+from spacy_treecrf.engine.rules.graph_kernels import (
     Messages,
     Trellis,
     backward,
@@ -40,7 +40,7 @@ from spacy_treecrf.engine.rules.lattice_kernels import (
     forward,
     span_masses,
 )
-from spacy_treecrf.engine.rules.lattice_nbest import best_labellings
+from spacy_treecrf.engine.rules.graph_nbest import best_labellings
 from spacy_treecrf.engine.rules.rule import parse_rules
 from spacy_treecrf.engine.rules.rule_masks import masks_of
 from spacy_treecrf.engine.threads import Workers
@@ -70,7 +70,7 @@ class RuledChain:
         self.rules = tuple(rules)
         self._masks = masks_of(parse_rules(rules), labels)
         self._order = max(1, chain.order)  # rules look at the label before
-        self._whole = whole_lattice(self._masks, self._order)
+        self._whole = whole_graph(self._masks, self._order)
 
     @property
     def n_states(self) -> int:
@@ -179,20 +179,20 @@ class RuledChain:
         """The states of a sequence that are followed; None if a beam has met a dead end."""
         scores = as_kernel_array(scores, np.float32)
         steps, length = self.chain.steps, len(scores)
-        lattice: Lattice
+        graph: Graph
         if self._whole is not None and self.is_exact(length):
-            lattice = self._whole
+            graph = self._whole
         else:
-            lattice = empty_beam(length, BEAM_STATES, self.chain.n_labels)
-            if not fill_beam(scores, steps, self._order, self._masks, allowed, lattice):
+            graph = empty_beam(length, BEAM_STATES, self.chain.n_labels)
+            if not fill_beam(scores, steps, self._order, self._masks, allowed, graph):
                 return None
-        return Trellis(scores, steps, lattice)
+        return Trellis(scores, steps, graph)
 
     def _scratch(self, trellis: Trellis | None) -> Doubles:
         """Room for a number for each state before and after each position."""
         if trellis is None:
             return np.empty((0, 0))
-        return np.empty((len(trellis.scores) + 1, trellis.lattice.following.shape[1]))
+        return np.empty((len(trellis.scores) + 1, trellis.graph.following.shape[1]))
 
     def _infer(self, scores: Floats, nodes: Doubles) -> tuple[Trellis, Messages, float] | None:
         """Fill the marginals of one sequence; None, with a warning, if no labelling is possible."""

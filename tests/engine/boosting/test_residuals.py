@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from spacy_treecrf.engine.boosting.annotation import Annotated
-from spacy_treecrf.engine.boosting.residuals import Bound, compute_residuals, expect
+from spacy_treecrf.engine.boosting.expectations import expect
+from spacy_treecrf.engine.boosting.residuals import Bound, compute_residuals
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.sequences import CHUNK_ROWS
 from spacy_treecrf.engine.threads import Workers

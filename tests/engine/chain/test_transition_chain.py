@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spacy_treecrf.engine.boosting.annotation import Annotated
-from spacy_treecrf.engine.boosting.residuals import expect
+from spacy_treecrf.engine.boosting.expectations import expect
 from spacy_treecrf.engine.chain.chain import Chain, ScoredChunk
 from spacy_treecrf.engine.chain.transition_chain import (
     TransitionFactors,

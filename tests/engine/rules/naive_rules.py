@@ -1,4 +1,4 @@
-"""Rules as plain tests of a finished labelling: the twin of lattices."""
+"""Rules as plain tests of a finished labelling: the twin of graphs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacy_treecrf.engine.chain.chain import Chain, node_marginals
 from spacy_treecrf.engine.chain.decoding import viterbi
 from spacy_treecrf.engine.chain.nbest import nbest
-from spacy_treecrf.engine.rules import lattice, ruled_chain
+from spacy_treecrf.engine.rules import graph, ruled_chain
 from spacy_treecrf.engine.rules.rule import parse_rules
 from spacy_treecrf.engine.rules.ruled_chain import RuledChain
 from spacy_treecrf.engine.threads import Workers
@@ -229,9 +229,9 @@ def test_sequences_too_long_for_all_states_go_through_a_beam(
 def test_the_limit_is_one_of_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     chain, labels, rules = many_rules(4)
     n_states = RuledChain(chain, labels, rules).n_states
-    monkeypatch.setattr(lattice, "EXACT_MOVES", 4 * n_states)
+    monkeypatch.setattr(graph, "EXACT_MOVES", 4 * n_states)
     assert RuledChain(chain, labels, rules).is_exact(1)
-    monkeypatch.setattr(lattice, "EXACT_MOVES", 4 * n_states - 1)
+    monkeypatch.setattr(graph, "EXACT_MOVES", 4 * n_states - 1)
     assert not RuledChain(chain, labels, rules).is_exact(1)
 
 

@@ -1,4 +1,4 @@
-"""Exact inference on a lattice, in log space: the best labelling, marginals, spans.
+"""Exact inference on a graph, in log space: the best labelling, marginals, spans.
 
 Arrays over states have a row for each position and one for the end.
 """
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.chain.chain_kernels import Floats, Labels, StepPotentials, potential
 from spacy_treecrf.engine.kernel import kernel
-from spacy_treecrf.engine.rules.lattice import NOWHERE, Lattice
+from spacy_treecrf.engine.rules.graph import NOWHERE, Graph
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -25,7 +25,7 @@ class Trellis(NamedTuple):
 
     scores: Floats  # shape: (length, 1 or n_contexts, n_labels)
     steps: StepPotentials
-    lattice: Lattice
+    graph: Graph
 
 
 class Messages(NamedTuple):
@@ -36,22 +36,22 @@ class Messages(NamedTuple):
 
 
 @kernel
-def _place(lattice: Lattice, t: int) -> int:
-    """The row of the lattice that has the states of position t."""
-    return t if len(lattice.following) > 1 else 0
+def _place(graph: Graph, t: int) -> int:
+    """The row of the graph that has the states of position t."""
+    return t if len(graph.following) > 1 else 0
 
 
 @kernel
 def step_value(trellis: Trellis, t: int, s: int, y: int) -> float:
     """The potential of label y in state s at position t."""
-    c = trellis.lattice.contexts[_place(trellis.lattice, t), s]
+    c = trellis.graph.contexts[_place(trellis.graph, t), s]
     return float(potential(trellis.scores, 0, len(trellis.scores), t, c, y, trellis.steps))
 
 
 @kernel
 def next_state(trellis: Trellis, t: int, s: int, y: int) -> int:
     """The state after label y in state s at position t, or NOWHERE."""
-    return int(trellis.lattice.following[_place(trellis.lattice, t), s, y])
+    return int(trellis.graph.following[_place(trellis.graph, t), s, y])
 
 
 @kernel
@@ -61,7 +61,7 @@ def fill_best(trellis: Trellis, best: Doubles) -> float:
     Returns the score of the best labelling; -inf if there is none.
     """
     length, n_labels = len(trellis.scores), len(trellis.steps.end)
-    n_states = trellis.lattice.following.shape[1]
+    n_states = trellis.graph.following.shape[1]
     best[length] = 0.0
     for t in range(length - 1, -1, -1):
         for s in range(1 if t == 0 else n_states):
@@ -108,7 +108,7 @@ def forward(trellis: Trellis, allowed: Mask, alpha: Doubles) -> float:
     allowed: (length, n_labels), 0 where a label is ruled out; or empty.
     """
     length, n_labels = len(trellis.scores), len(trellis.steps.end)
-    n_states = trellis.lattice.following.shape[1]
+    n_states = trellis.graph.following.shape[1]
     total = np.empty(n_states)
     alpha[:] = -np.inf
     alpha[0, 0] = 0.0

@@ -1,4 +1,4 @@
-"""The n best labellings of a lattice, best first.
+"""The n best labellings of a graph, best first.
 
 The best labelling from every state to the end is known. A candidate leaves a found labelling at a
 position by another label and is the best possible after it, so that its score is known before it
@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.chain.chain_kernels import Labels
 from spacy_treecrf.engine.kernel import kernel
-from spacy_treecrf.engine.rules.lattice import NOWHERE
-from spacy_treecrf.engine.rules.lattice_kernels import (
+from spacy_treecrf.engine.rules.graph import NOWHERE
+from spacy_treecrf.engine.rules.graph_kernels import (
     Trellis,
     follow_best,
     next_state,

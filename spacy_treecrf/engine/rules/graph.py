@@ -1,8 +1,8 @@
-"""Lattices: the states that labellings under rules pass through, at all positions or inside a beam.
+"""Graphs: the states that labellings under rules pass through, at all positions or inside a beam.
 
 A state is a context of the chain, the previous labels, with the memory of the rules. While all
-states are few, all of them are followed (`whole_lattice`), which is exact; else those of the best
-scores at each position (`beam_lattice`).
+states are few, all of them are followed (`whole_graph`), which is exact; else those of the best
+scores at each position (`beam_graph`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BEAM_STATES = 1024
 NOWHERE = -1
 
 
-class Lattice(NamedTuple):
+class Graph(NamedTuple):
     """States before positions, and where labels lead from them.
 
     Where all states are followed, they are the same at all positions, and n_positions is 1. The
@@ -39,7 +39,7 @@ class Lattice(NamedTuple):
     contexts: Ints  # shape: (n_positions, n_states)
 
 
-def whole_lattice(masks: RuleMasks, order: int) -> Lattice | None:
+def whole_graph(masks: RuleMasks, order: int) -> Graph | None:
     """All states that can be reached; None if there are more than EXACT_MOVES moves.
 
     order: how many previous labels a context has, at least 1.
@@ -60,7 +60,7 @@ def whole_lattice(masks: RuleMasks, order: int) -> Lattice | None:
     after = _after(known, masks, n_contexts)
     following = np.searchsorted(known, after).astype(np.int32)
     following[after == FORBIDDEN] = NOWHERE
-    return Lattice(following[None], (known % n_contexts)[None])
+    return Graph(following[None], (known % n_contexts)[None])
 
 
 def _after(states: Ints, masks: RuleMasks, n_contexts: int) -> Ints:
@@ -121,25 +121,25 @@ def fill_beam(
     order: int,
     masks: RuleMasks,
     allowed: npt.NDArray[np.uint8],
-    lattice: Lattice,
+    graph: Graph,
 ) -> bool:
-    """Fill the lattice with the states of the best scores; False where it meets a dead end.
+    """Fill the graph with the states of the best scores; False where it meets a dead end.
 
     order: how many previous labels a context has, at least 1. allowed: (length, n_labels), 0 where
     a label is ruled out; or empty.
     """
     length, n_labels = len(scores), len(steps.end)
-    n_states = lattice.following.shape[1]
+    n_states = graph.following.shape[1]
     stride = n_labels ** (order - 1)
     reached = _room_for(n_states * n_labels)
     memories, values = np.zeros(n_states, np.int64), np.zeros(n_states)
-    lattice.following[:] = NOWHERE
-    lattice.contexts[:] = 0
+    graph.following[:] = NOWHERE
+    graph.contexts[:] = 0
     count = 1
     for t in range(length):
         reached.slots[:] = NOWHERE
         n = 0
-        following, contexts = lattice.following[t], lattice.contexts[t]
+        following, contexts = graph.following[t], graph.contexts[t]
         for i in range(count):
             c = contexts[i]
             for y in range(n_labels):
@@ -164,7 +164,7 @@ def fill_beam(
             place[best[j]] = j
             memories[j], values[j] = reached.memories[best[j]], reached.values[best[j]]
             if t + 1 < length:
-                lattice.contexts[t + 1, j] = reached.contexts[best[j]]
+                graph.contexts[t + 1, j] = reached.contexts[best[j]]
         for i in range(n_states):
             for y in range(n_labels):
                 if following[i, y] != NOWHERE:
@@ -172,8 +172,8 @@ def fill_beam(
     return True
 
 
-def empty_beam(length: int, n_states: int, n_labels: int) -> Lattice:
+def empty_beam(length: int, n_states: int, n_labels: int) -> Graph:
     """Room for the states of a beam."""
-    return Lattice(
+    return Graph(
         np.empty((length, n_states, n_labels), np.int32), np.empty((length, n_states), np.int64)
     )

@@ -1,0 +1,86 @@
+"""The training of a student: a config of spaCy on a teacher's lessons."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spacy import util
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from thinc.api import Config
+
+from spacy_treecrf.corpora.splitting import hash_share
+
+FACTORY = "treecrf"
+# The share of the lessons that choose the best step where there is no held-out data.
+HELD_OUT = 0.1
+
+
+@dataclass(frozen=True)
+class StudentFiles:
+    """What a student is trained on, as .spacy files."""
+
+    train: Path
+    dev: Path
+
+
+def load_config(path: Path, overrides: dict[str, Any]) -> Config:
+    """The config of a student; its treecrf pipe takes weights as a teacher's distribution."""
+    try:
+        config = util.load_config(path, overrides=overrides, interpolate=False)
+    except OSError as error:
+        raise ValueError(f"treecrf: cannot read the config {path}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"treecrf: {path} is not a config of spaCy: {error}") from error
+    components = config.get("components", {})
+    pipes = [name for name, block in components.items() if block.get("factory") == FACTORY]
+    if not pipes:
+        raise ValueError(
+            f"treecrf: {path} has no component of the factory {FACTORY!r}, which is what a student "
+            "needs; `spacy-treecrf init` writes configs"
+        )
+    for name in pipes:
+        model = components[name].setdefault(
+            "model", {"@architectures": "spacy_treecrf.BoostedCRF.v1"}
+        )
+        model["soft_labels"] = "distill"
+    return config
+
+
+def write_lessons(
+    docs: Sequence[Doc], gold: Sequence[Doc], dev: Path | None, folder: Path
+) -> StudentFiles:
+    """Write lessons and annotated docs for training; without dev, a part is held out."""
+    files = StudentFiles(folder / "train.spacy", dev or folder / "dev.spacy")
+    is_held_out = [dev is None and hash_share(doc.text, "lessons") < HELD_OUT for doc in docs]
+    kept = [doc for doc, own in zip(docs, is_held_out, strict=True) if not own]
+    held_out = [doc for doc, own in zip(docs, is_held_out, strict=True) if own]
+    if dev is None and (not kept or not held_out):
+        raise ValueError(
+            f"treecrf: {len(docs)} texts are too few to hold out a part of them; name held-out "
+            "data by --dev"
+        )
+    _write(files.train, [*gold, *kept])
+    if dev is None:
+        _write(files.dev, held_out)
+    return files
+
+
+def train_student(config: Config, files: StudentFiles, output: Path) -> Language:
+    """Train as `spacy train` does; output gets model-best and model-last."""
+    paths = config.setdefault("paths", {})
+    paths["train"], paths["dev"] = str(files.train), str(files.dev)
+    nlp = init_nlp(config)
+    output.mkdir(parents=True, exist_ok=True)
+    nlp, _ = train(nlp, output, stdout=sys.stdout, stderr=sys.stderr)
+    return nlp
+
+
+def _write(path: Path, docs: Sequence[Doc]) -> None:
+    DocBin(docs=docs, store_user_data=True).to_disk(path)

@@ -1,0 +1,126 @@
+"""`distill`: students of teachers with probabilities, and of teachers with labels alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+
+from spacy_treecrf.distillation.lessons import lessons, read_annotated, read_texts, teaching_pipe
+from spacy_treecrf.distillation.student import load_config
+from spacy_treecrf.pipeline.soft_gold import LATTICE
+from tests.cli.calls import good, refused
+from tests.fresh_environment import ROOT
+from tests.pipeline.made_up_docs import word_docs
+from tests.pipeline.tiny_pipes import new_nlp, pipe_of
+from tests.refusals import assert_refused
+
+RULES = [{"label": "LOC", "pattern": name} for name in ("Oslo", "Rome")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config, texts, held-out data, and a teacher that was trained on annotated docs."""
+    folder = tmp_path_factory.mktemp("distill")
+    for name, size, seed in (("train", 60, 0), ("texts", 40, 1), ("dev", 20, 2)):
+        DocBin(docs=word_docs(size, seed)).to_disk(folder / f"{name}.spacy")
+    lines = ["Anna Jones works in Oslo .", "Bob sees Paris .", "the old man likes Rome ."] * 10
+    (folder / "texts.txt").write_text("\n".join(lines))
+    config: Any = spacy.util.load_config(ROOT / "configs" / "ner.cfg", interpolate=False)
+    config["training"]["max_steps"] = 3
+    config["components"]["treecrf"]["model"].update(linear_rounds=3, threads=1)
+    config.to_disk(folder / "ner.cfg", interpolate=False)
+    config["paths"].update(train=str(folder / "train.spacy"), dev=str(folder / "dev.spacy"))
+    (folder / "teacher").mkdir()
+    train(init_nlp(config), folder / "teacher")
+    rules = spacy.blank("en")
+    rules.add_pipe("entity_ruler").add_patterns(RULES)
+    rules.to_disk(folder / "rules")
+    return folder
+
+
+def test_a_student_comes_near_to_a_teacher_with_probabilities(folder: Path) -> None:
+    output = folder / "student"
+    good(
+        "distill",
+        folder / "teacher" / "model-best",
+        folder / "texts.spacy",
+        folder / "ner.cfg",
+        "-o",
+        output,
+        "--dev",
+        folder / "dev.spacy",
+    )
+    student, teacher = spacy.load(output / "model-best"), spacy.load(folder / "teacher/model-best")
+    assert pipe_of(student).shim.settings.soft_labels == "distill"
+    assert pipe_of(student).sequence_labels == pipe_of(teacher).sequence_labels
+    for doc in read_texts(folder / "dev.spacy", teacher):
+        mine = pipe_of(student).marginals(doc)
+        assert np.abs(mine - pipe_of(teacher).marginals(doc)).mean() < 0.03
+
+
+def test_a_teacher_without_probabilities_is_learned_from_by_its_labels(folder: Path) -> None:
+    output = folder / "of_rules"
+    good(
+        "distill", folder / "rules", folder / "texts.txt", folder / "ner.cfg", "-o", output,
+        "--gold", folder / "train.spacy", "--dev", folder / "dev.spacy",
+    )  # fmt: skip
+    student = spacy.load(output / "model-best")
+    assert set(pipe_of(student).labels) == {"LOC", "PER"}  # people are those of the annotated docs
+    assert ("Oslo", "LOC") in [(e.text, e.label_) for e in student("he works in Oslo .").ents]
+
+
+def test_without_held_out_data_a_part_of_the_texts_is_held_out(folder: Path) -> None:
+    output = folder / "alone"
+    good("distill", folder / "teacher/model-best", folder / "texts.spacy", folder / "ner.cfg", "-o",
+         output)  # fmt: skip
+    assert (output / "model-best" / "config.cfg").exists()
+
+
+def test_lessons_keep_tokens_and_sentences_and_forget_labels(folder: Path) -> None:
+    teacher = spacy.load(folder / "teacher" / "model-best")
+    given = read_annotated(folder / "texts.spacy", teacher)
+    plain = list(read_texts(folder / "texts.spacy", teacher))
+    assert [[t.text for t in doc] for doc in plain] == [[t.text for t in doc] for doc in given]
+    assert not any(doc.ents for doc in plain)
+    taught = list(lessons(teacher, teaching_pipe(teacher, None), plain))
+    assert all(LATTICE in doc.user_data for doc in taught)
+    assert any(doc.ents for doc in taught)
+    rules = spacy.load(folder / "rules")
+    assert teaching_pipe(rules, None) is None
+    told = list(lessons(rules, None, read_texts(folder / "texts.txt", rules)))
+    assert not any(LATTICE in doc.user_data for doc in told)
+
+
+def test_what_cannot_be_distilled_is_refused(folder: Path, tmp_path: Path) -> None:
+    teacher, texts, config = folder / "teacher/model-best", folder / "texts.txt", folder / "ner.cfg"
+    output = tmp_path / "out"
+    said = refused("distill", teacher, tmp_path / "none.txt", config, "-o", output)
+    assert "none.txt" in said
+    assert "no model" in refused("distill", tmp_path / "model-best", texts, config, "-o", output)
+    assert "not a config" in refused("distill", teacher, texts, texts, "-o", output)
+    (tmp_path / "bad.spacy").write_bytes(b"no docs")
+    said = refused("distill", teacher, tmp_path / "bad.spacy", config, "-o", output)
+    assert "does not hold docs" in said
+    (tmp_path / "one.txt").write_text("Anna works .")
+    assert "--dev" in refused("distill", teacher, tmp_path / "one.txt", config, "-o", output)
+    assert not output.exists()
+
+
+def test_a_config_without_a_treecrf_pipe_is_refused(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.config.to_disk(tmp_path / "blank.cfg")
+    assert_refused(lambda: load_config(tmp_path / "blank.cfg", {}), "no component", "treecrf")
+
+
+def test_a_teacher_of_several_pipes_needs_a_name() -> None:
+    nlp = new_nlp()
+    nlp.add_pipe("treecrf", name="other")
+    assert_refused(lambda: teaching_pipe(nlp, None), "treecrf, other", "--pipe")
+    assert teaching_pipe(nlp, "other") is nlp.get_pipe("other")
