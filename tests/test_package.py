@@ -57,6 +57,7 @@ ROOMS = {
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
     "configs": set(),
     "dask": ENGINE | {"models", "estimators", "columnar"},
+    "distribute": ENGINE | {"models", "features", "pipeline", "pipeline/tasks", "dask"},
 }
 # The command line stands above all rooms.
 ROOMS["cli"] = set(ROOMS) | {"cli"}

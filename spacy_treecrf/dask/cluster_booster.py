@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.dask.cluster_rows import ClusterRows, Encoding
+from spacy_treecrf.dask.cluster_rows import Encoding, PlacedRows
 from spacy_treecrf.dask.crew import Traffic, WorkersLost
 from spacy_treecrf.dask.shard import Job, ShardTotals
 from spacy_treecrf.dask.tree_course import TreeCourse, learn_all, room_of
@@ -50,7 +50,7 @@ class ClusterBooster(RoundBooster):
     """Training on rows of a cluster. `traffic` has what travelled, for each round."""
 
     def __init__(
-        self, job: Job, rows: ClusterRows, encoding: Encoding, potentials: Potentials
+        self, job: Job, rows: PlacedRows, encoding: Encoding, potentials: Potentials
     ) -> None:
         super().__init__(job.n_labels, job.masks, job.settings, potentials)
         self.job, self.rows, self.crew = job, rows, rows.crew

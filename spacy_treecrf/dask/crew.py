@@ -68,7 +68,8 @@ def call(training: str, epoch: int, method: str, *args: Any) -> Any:
     if state is None:
         if method != SETTLE:
             raise StateLost(f"{worker.address} has nothing of this training")
-        state = _STATES.setdefault(key, WorkerState(worker.state.nthreads))
+        make_state: Callable[[int], WorkerState] = args[0]
+        state = _STATES.setdefault(key, make_state(worker.state.nthreads))
     with state.lock:
         if method == SETTLE:
             state.epoch = max(state.epoch, epoch)
@@ -87,8 +88,11 @@ def forget(training: str) -> None:
 class Crew:
     """The workers that take part in a training, in a fixed order."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(
+        self, client: Client, make_state: Callable[[int], WorkerState] = WorkerState
+    ) -> None:
         self.client = client
+        self.make_state = make_state
         self.training = uuid.uuid4().hex
         self.epoch = 0
         self.members: list[str] = []
@@ -145,7 +149,7 @@ class Crew:
             self.check_versions([each for each in self.members if each not in self._checked])
             self._checked.update(self.members)
             with contextlib.suppress(WorkersLost):
-                return dict(zip(self.members, self.each(SETTLE), strict=True))
+                return dict(zip(self.members, self.each(SETTLE, self.make_state), strict=True))
 
     def _wait_for_worker(self) -> None:
         try:
