@@ -18,6 +18,7 @@ from distributed import Client, Future, get_worker
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
+from spacy_treecrf.dask import mail
 from spacy_treecrf.dask.parts import Part
 from spacy_treecrf.dask.worker_state import StateLost, WorkerState
 
@@ -48,16 +49,21 @@ class WorkersLost(Exception):
 
 @dataclass
 class Traffic:
-    """What has travelled: messages between driver and workers and from worker to worker."""
+    """What has travelled: messages between driver and workers, and bytes also between workers.
+
+    exchanges: How often all workers have waited for each other while trees grew.
+    """
 
     messages: int = 0
     driver_bytes: int = 0
     worker_bytes: int = 0
+    exchanges: int = 0
 
     def add(self, other: Traffic) -> None:
         self.messages += other.messages
         self.driver_bytes += other.driver_bytes
         self.worker_bytes += other.worker_bytes
+        self.exchanges += other.exchanges
 
 
 def call(training: str, epoch: int, method: str, *args: Any) -> Any:
@@ -70,6 +76,7 @@ def call(training: str, epoch: int, method: str, *args: Any) -> Any:
             raise StateLost(f"{worker.address} has nothing of this training")
         make_state: Callable[[int], WorkerState] = args[0]
         state = _STATES.setdefault(key, make_state(worker.state.nthreads))
+    mail.open_mailbox(worker)
     with state.lock:
         if method == SETTLE:
             state.epoch = max(state.epoch, epoch)
@@ -79,8 +86,20 @@ def call(training: str, epoch: int, method: str, *args: Any) -> Any:
         return getattr(state, method)(*args)
 
 
+def call_together(
+    training: str, epoch: int, number: int, peers: Sequence[str], method: str, *args: Any
+) -> Any:
+    """The task of workers that do the same, and give each other mail. number: of this call"""
+    worker = get_worker()
+    me = list(peers).index(worker.address)
+    post = mail.Post(worker, mail.Call(training, epoch, number), peers, me)
+    found = call(training, epoch, method, post, *args)
+    return found if me == 0 else found._replace(trees=[])
+
+
 def forget(training: str) -> None:
     """Drop what workers of this process have of a training."""
+    mail.forget(training)
     for key in [key for key in _STATES if key[0] == training]:
         _STATES.pop(key).close()
 
@@ -143,6 +162,8 @@ class Crew:
         while True:
             self.epoch += 1
             self.members = self.present()
+            # Before anything else: tasks that wait for mail of a lost worker hold their state.
+            self.client.run(mail.begin, self.training, self.epoch, on_error="ignore")
             if not self.members:
                 self._wait_for_worker()
                 continue
@@ -164,14 +185,18 @@ class Crew:
         self._settled = 0
 
     def submit(self, member: str, method: str, *args: Any) -> Future:
+        return self._submit(member, method, call, (method, *args))
+
+    def _submit(
+        self, member: str, name: str, task: Callable[..., Any], args: tuple[Any, ...]
+    ) -> Future:
         self.traffic.messages += 1
         self.traffic.driver_bytes += sizeof(args)
-        key = f"treecrf-{method}-{self.training[:8]}-{next(self._numbers)}"
+        key = f"treecrf-{name}-{self.training[:8]}-{next(self._numbers)}"
         return self.client.submit(
-            call,
+            task,
             self.training,
             self.epoch,
-            method,
             *args,
             key=key,
             workers=[member],
@@ -203,6 +228,18 @@ class Crew:
     def each(self, method: str, *args: Any) -> list[Any]:
         """What each worker returns for the same arguments."""
         return self.collect([self.submit(member, method, *args) for member in self.members])
+
+    def together(self, method: str, *args: Any) -> list[Any]:
+        """What workers return that do the same at the same time, and give each other mail."""
+        number = next(self._numbers)
+        return self.collect(
+            [
+                self._submit(
+                    member, method, call_together, (number, list(self.members), method, *args)
+                )
+                for member in self.members
+            ]
+        )
 
     def exchange(
         self, left: Sequence[Future] | None, method: str, args_of: Callable[[int], tuple[Any, ...]]

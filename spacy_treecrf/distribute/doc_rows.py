@@ -39,9 +39,7 @@ class DocRows:
 
     held_out: Sequence[Any] = ()  # docs to evaluate are read by the driver
 
-    def __init__(
-        self, crew: Crew, site: Site, parts: Sequence[DocPart], seed: int | None
-    ) -> None:
+    def __init__(self, crew: Crew, site: Site, parts: Sequence[DocPart], seed: int | None) -> None:
         self.crew, self.site = crew, site
         n_shares = -(-max(1, len(crew.present())) // len(parts))
         self.parts = [share for part in parts for share in part.shares(n_shares)]

@@ -252,9 +252,7 @@ def _local_file(path: str) -> Iterator[Path]:
         yield copy
 
 
-def _label_ids(
-    labels: Sequence[str], gold: Sequence[Sequence[Label]]
-) -> npt.NDArray[np.int32]:
+def _label_ids(labels: Sequence[str], gold: Sequence[Sequence[Label]]) -> npt.NDArray[np.int32]:
     """The ids of all labels, laid end to end; unknown labels count as not annotated."""
     ids: dict[Label, int] = {label: i for i, label in enumerate(labels)}
     return np.array([ids.get(y, UNKNOWN_LABEL) for some in gold for y in some], np.int32)

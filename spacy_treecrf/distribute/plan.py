@@ -90,9 +90,7 @@ def _refuse_training(training: dict[str, Any]) -> None:
     if batcher != WHOLE_CORPUS:
         raise _refused("[training.batcher] @batchers", batcher, f'use "{WHOLE_CORPUS}"')
     if training["accumulate_gradient"] != 1:
-        raise _refused(
-            "[training] accumulate_gradient", training["accumulate_gradient"], "use 1"
-        )
+        raise _refused("[training] accumulate_gradient", training["accumulate_gradient"], "use 1")
     if training["max_epochs"] < 0:
         raise _refused("[training] max_epochs", training["max_epochs"], "use 0 or more")
 
@@ -133,14 +131,14 @@ def _refuse_pipe(name: str, pipe: TreeCRF) -> None:
         )
     if any(source.learns_from_tokens for source in features.sources):
         raise ValueError(
-            "treecrf: vector_columns = \"indicators\" is not for clusters; use \"numeric\""
+            'treecrf: vector_columns = "indicators" is not for clusters; use "numeric"'
         )
 
 
 def _refuse_corpus(name: str, block: dict[str, Any]) -> None:
     if not block.get("path"):
         raise ValueError(
-            f"treecrf: [{name}] has no path; name .spacy files by --paths.train \"corpus/*.spacy\""
+            f'treecrf: [{name}] has no path; name .spacy files by --paths.train "corpus/*.spacy"'
         )
     for setting, plain in PLAIN.items():
         if block.get(setting, plain) != plain:

@@ -122,9 +122,7 @@ def read_all(batch: Batch, source: Source) -> tuple[npt.NDArray[np.int64], Readi
     return rows, reading
 
 
-def _slot(
-    name: str, offset: int, texts: TextTally, found: PartTally, limits: ColumnLimits
-) -> Slot:
+def _slot(name: str, offset: int, texts: TextTally, found: PartTally, limits: ColumnLimits) -> Slot:
     as_value = limits.missing == INDICATOR
     n_missing, n_outside = texts.missing.get(offset, 0), found.outside[offset]
     n_known = found.n_tokens - (0 if as_value else n_missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import spacy
@@ -11,7 +12,25 @@ from spacy.tokens import Doc, DocBin, Span
 FIRST = ("Ada", "Grace", "Alan", "Kurt", "Emmy", "Sofia", "Leonhard", "Carl")
 LAST = ("Lovelace", "Hopper", "Turing", "Noether", "Euler", "Gauss", "Baker", "Young")
 PLACES = ("Vienna", "Paris", "York", "Young", "Euler", "Basel", "Cambridge")
-WORDS = "the a meets goes to sees in from with letter book of was and then there old".split()
+WORDS = [
+    "the",
+    "a",
+    "meets",
+    "goes",
+    "to",
+    "sees",
+    "in",
+    "from",
+    "with",
+    "letter",
+    "book",
+    "of",
+    "was",
+    "and",
+    "then",
+    "there",
+    "old",
+]
 
 
 def make_docs(n_docs: int, seed: int) -> list[Doc]:
@@ -46,8 +65,7 @@ def make_docs(n_docs: int, seed: int) -> list[Doc]:
 def write_corpus(folder: Path, docs: list[Doc], *cuts: int) -> None:
     """The docs as files of a folder, cut before these docs."""
     folder.mkdir()
-    bounds = [0, *cuts, len(docs)]
-    for i, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for i, (first, last) in enumerate(pairwise([0, *cuts, len(docs)])):
         DocBin(docs=docs[first:last]).to_disk(folder / f"part{i:02}.spacy")
 
 
