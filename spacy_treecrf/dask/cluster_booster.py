@@ -38,6 +38,8 @@ from spacy_treecrf.engine.trees.growing_tree import Tree
 # Labels whose trees grow in step: as many as have so many entries on a worker.
 BATCH_ENTRIES = 2**23
 
+TRY_AGAIN = 20  # rounds after which trees are taken for no chains
+
 Result = TypeVar("Result")
 
 
@@ -53,6 +55,8 @@ class ClusterBooster(RoundBooster):
         self.traffic: list[Traffic] = []
         self.totals: AnnotationTotals | None = None
         self.workers = Workers(1)
+        # Whether splitting ahead saves no exchanges, because trees are chains of splits.
+        self._is_chain = False
 
     def start(self) -> None:
         """Let the workers score their rows."""
@@ -171,7 +175,12 @@ class ClusterBooster(RoundBooster):
     ) -> list[Tree]:
         """The trees of some labels, grown in step by all workers."""
         crew = self.crew
-        found: list[Grown] = crew.together("grow", round_, labels, trimmed, len(crew.members))
+        careful = self._is_chain and round_ % TRY_AGAIN > 0
+        found: list[Grown] = crew.together(
+            "grow", round_, labels, trimmed, len(crew.members), careful
+        )
+        if not careful:
+            self._is_chain = found[0].n_exchanges > self.settings.leaves // 2
         crew.traffic.worker_bytes += sum(grown.n_bytes for grown in found)
         crew.traffic.exchanges += found[0].n_exchanges
         return found[0].trees

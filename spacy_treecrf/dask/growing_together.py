@@ -65,6 +65,7 @@ class GrowingTogether:
     """The trees of some labels on this worker.
 
     bounds: The features of each owner, one behind the other.
+    careful: Whether only leaves whose turn comes soon are split ahead.
     """
 
     def __init__(
@@ -74,9 +75,11 @@ class GrowingTogether:
         bounds: npt.NDArray[np.int64],
         exchange: Exchange,
         workers: Workers,
+        careful: bool,
     ) -> None:
         self.trees, self.data, self.bounds = trees, data, bounds
         self.exchange, self.workers = exchange, workers
+        self.careful = careful
         self.n_bytes = 0
 
     def grow(
@@ -119,7 +122,7 @@ class GrowingTogether:
             rule = rule_of_tree(trimmed[label].scales, limits, tree_seed)
             totals = np.sum([start.totals for start in starts], axis=0)
             n_pairs = sum(start.n_pairs for start in starts)
-            courses.append(TreeCourse(tree, totals, n_pairs, limits, rule))
+            courses.append(TreeCourse(tree, totals, n_pairs, limits, rule, self.careful))
         return courses
 
     def _mine_of_all(self, nodes: Sequence[NodeSums]) -> list[list[NodeSums]]:

@@ -307,6 +307,7 @@ class WorkerState:
         labels: Sequence[int],
         trimmed: Sequence[Trimming],
         n_owners: int,
+        careful: bool,
     ) -> Grown:
         """Grow the trees of some labels together with all other workers."""
         shard = self.shard
@@ -315,7 +316,7 @@ class WorkerState:
         data = shard.grower.input
         bounds = owner_bounds(shard.job.columns.counts[: data.n_features], n_owners)
         try:
-            growth = GrowingTogether(shard.trees, data, bounds, exchange, self.workers)
+            growth = GrowingTogether(shard.trees, data, bounds, exchange, self.workers, careful)
             seed = round_seed(shard.job.settings.seed, round_)
             return growth.grow(labels, trimmed, limits, seed)
         finally:

@@ -37,7 +37,7 @@ def rows_of(data, some):
     )
 
 
-def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample):
+def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample, careful=False):
     """Grow one tree on rows that lie in several parts; returns it and the number of exchanges."""
     n_labels = data.n_labels
     pieces = []
@@ -56,7 +56,7 @@ def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample
     rule = rule_of_tree(trimmed.scales, limits, SEED)
     totals = np.sum([each[0].start.totals for each in rows], axis=0)
     n_pairs = sum(each[0].start.n_pairs for each in rows)
-    course = TreeCourse(0, totals, n_pairs, limits, rule)
+    course = TreeCourse(0, totals, n_pairs, limits, rule, careful)
     bounds = owner_bounds(counts_of(data), n_owners)
     owners = [FeatureOwner(data, o, bounds, [rule], room_of(limits)) for o in range(n_owners)]
     exchanges = 1
@@ -104,6 +104,7 @@ def counts_of(data):
     columns=st.sampled_from([(1.0, 1.0), (0.6, 1.0), (1.0, 0.6)]),
     n_parts=st.integers(1, 4),
     n_owners=st.integers(1, 4),
+    careful=st.booleans(),
 )
 def test_trees_in_parts_equal_trees_on_all_rows(
     seed,
@@ -118,6 +119,7 @@ def test_trees_in_parts_equal_trees_on_all_rows(
     columns,
     n_parts,
     n_owners,
+    careful,
 ):
     data, pair_g, pair_h = random_problem(seed, 60, n_labels, order, n_numeric, newton)
     limits = TreeLimits(leaves, depth, min_rows, 0.5, 1e-9, *columns)
@@ -125,7 +127,7 @@ def test_trees_in_parts_equal_trees_on_all_rows(
     expected = grow_tree(data, entries, limits, SEED)
     of_row = np.random.default_rng(seed).integers(0, n_parts, len(data.lags))
     parts = [np.flatnonzero(of_row == part) for part in range(n_parts)]
-    grown, _ = grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, 0.1, subsample)
+    grown, _ = grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, 0.1, subsample, careful)
     assert grown is not None
     for name, found in grown._asdict().items():
         np.testing.assert_array_equal(found, getattr(expected, name), err_msg=name)

@@ -12,25 +12,7 @@ from spacy.tokens import Doc, DocBin, Span
 FIRST = ("Ada", "Grace", "Alan", "Kurt", "Emmy", "Sofia", "Leonhard", "Carl")
 LAST = ("Lovelace", "Hopper", "Turing", "Noether", "Euler", "Gauss", "Baker", "Young")
 PLACES = ("Vienna", "Paris", "York", "Young", "Euler", "Basel", "Cambridge")
-WORDS = [
-    "the",
-    "a",
-    "meets",
-    "goes",
-    "to",
-    "sees",
-    "in",
-    "from",
-    "with",
-    "letter",
-    "book",
-    "of",
-    "was",
-    "and",
-    "then",
-    "there",
-    "old",
-]
+WORDS = ("the", "a", "meets", "goes", "to", "sees", "in", "from", "with", "letter", "old", "and")
 
 
 def make_docs(n_docs: int, seed: int) -> list[Doc]:
