@@ -141,12 +141,11 @@ class ClusterRows:
         return homes
 
     def _read_parts(self, homes: Sequence[str], method: str, *args: Any) -> list[Any]:
-        return self.crew.collect(
-            [
-                self.crew.submit_part(home, method, number, part, *args)
-                for number, (home, part) in enumerate(zip(homes, self.parts, strict=True))
-            ]
-        )
+        tasks = [
+            self.crew.submit_part(home, method, number, part, *args)
+            for number, (home, part) in enumerate(zip(homes, self.parts, strict=True))
+        ]
+        return self.crew.collect_parts(tasks, [part.name for part in self.parts])
 
     def _each_home(self, method: str, homes: Sequence[str], by_part: dict[int, Any]) -> None:
         """Tell each worker what is about the parts it has read."""
@@ -205,19 +204,18 @@ class ClusterRows:
             return
         members = self.crew.members
         shared = self.crew.share(encoding.columns)
-        known = self.crew.collect(
-            [
-                self.crew.submit_part(
-                    members[number % len(members)],
-                    "encode_held_out",
-                    number,
-                    part,
-                    shared,
-                    encoding.label_ids,
-                )
-                for number, part in enumerate(self.held_out)
-            ]
-        )
+        tasks = [
+            self.crew.submit_part(
+                members[number % len(members)],
+                "encode_held_out",
+                number,
+                part,
+                shared,
+                encoding.label_ids,
+            )
+            for number, part in enumerate(self.held_out)
+        ]
+        known = self.crew.collect_parts(tasks, [part.name for part in self.held_out])
         if not sum(known):
             raise ValueError(
                 "treecrf: the held-out parts hold no label that occurs in the training data; "

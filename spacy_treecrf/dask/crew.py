@@ -268,6 +268,26 @@ class Crew:
             self.client.cancel(list(futures), force=True)
             raise
 
+    def collect_parts(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
+        """The results of tasks that read parts; errors name the part."""
+        found = []
+        try:
+            for future, name in zip(futures, names, strict=True):
+                try:
+                    found.append(self._result(future))
+                except WorkersLost:
+                    raise
+                except Exception as error:  # what a user's function raises may be anything
+                    if str(error).startswith("treecrf: part "):
+                        raise
+                    raise ValueError(
+                        f"treecrf: part {name} cannot be read: {type(error).__name__}: {error}"
+                    ) from error
+        except BaseException:
+            self.client.cancel(list(futures), force=True)
+            raise
+        return found
+
     def _result(self, future: Future) -> Any:
         while True:
             try:
