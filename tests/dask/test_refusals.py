@@ -74,6 +74,10 @@ def find_distributions_in(folder: str) -> None:
     sys.path.insert(0, folder)
 
 
+def forget_distributions_in(folder: str) -> None:
+    sys.path.remove(folder)
+
+
 def test_a_worker_with_another_version_is_named(client: Client, tmp_path: Path) -> None:
     found = tmp_path / "spacy_treecrf-0.0.7.dist-info"
     found.mkdir()
@@ -85,7 +89,7 @@ def test_a_worker_with_another_version_is_named(client: Client, tmp_path: Path) 
         with pytest.raises(ValueError, match=r"worker tcp://\S+ has spacy-treecrf 0\.0\.7, and"):
             DaskBoostedCRF(client, rounds=1).fit(cut(make_data(5)))
     finally:
-        client.run(sys.path.remove, str(tmp_path))
+        client.run(forget_distributions_in, str(tmp_path))
     DaskBoostedCRF(client, rounds=1).fit(cut(make_data(5)))
 
 
