@@ -194,7 +194,7 @@ def _merged_texts(parts: Sequence[TextTally]) -> TextTally:
 
 
 def sample_step(n_known: int) -> int:
-    """Of so many numbers, every which one is in the sample."""
+    """The step between numbers of the sample, if there are so many."""
     return max(1, -(-n_known // MAX_SAMPLE))
 
 
