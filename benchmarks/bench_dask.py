@@ -15,12 +15,13 @@ from spacy_treecrf import BoostedCRF
 from spacy_treecrf.dask import DaskBoostedCRF
 from spacy_treecrf.storage import container
 
-from timing import peak_megabytes, report, timed
+from timing import peak_megabytes, report, run_python, timed
 
 LENGTH = 24  # rows of a sequence
 KINDS = 32  # values of a column, whatever its vocabulary, fall into so many kinds
 NOISE = 0.2  # share of random labels
 
+Part = tuple[int, int, int, int, int]  # rows, columns, labels, vocabulary, seed
 Labelled = tuple[list[list[dict[str, str]]], list[list[str]]]
 
 
@@ -46,16 +47,13 @@ def digest(crf: BoostedCRF) -> str:
     return hashlib.blake2b(container.dump(crf.model_.to_state()), digest_size=8).hexdigest()
 
 
-def worker_megabytes() -> float:
-    return peak_megabytes()
-
-
 def cpu_seconds() -> float:
     """Of this process, all threads together: what counts on a busy machine."""
     return time.process_time()
 
 
-def on_cluster(parts: list[tuple[int, ...]], n_workers: int, settings: dict[str, Any]) -> None:
+def on_cluster(parts: list[Part], n_workers: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """One training on workers of one thread each; they make their parts themselves."""
     seconds: list[float] = []
     delayed = [dask.delayed(make_part, pure=False)(*part) for part in parts]
     crf_settings = {**settings, "callback": lambda info: seconds.append(info.seconds)}
@@ -64,49 +62,88 @@ def on_cluster(parts: list[tuple[int, ...]], n_workers: int, settings: dict[str,
         Client(cluster) as client,
     ):
         small = [dask.delayed(make_part)(2400, *parts[0][1:])]
-        DaskBoostedCRF(client, **{**settings, "rounds": 7}).fit(small)  # compiles kernels
+        warm = {**settings, "rounds": settings["linear_rounds"] + 2}
+        DaskBoostedCRF(client, **warm).fit(small)  # compiles kernels
         crf = DaskBoostedCRF(client, **crf_settings)
         before, driver = client.run(cpu_seconds), cpu_seconds()
         _, total = timed(lambda: crf.fit(delayed))
         driver = cpu_seconds() - driver
         after = client.run(cpu_seconds)
-        workers = client.run(worker_megabytes)
+        workers = client.run(peak_megabytes)
     trees = crf.traffic_[settings["linear_rounds"] :]
-    report(
-        "dask",
-        side=f"{n_workers} workers of one thread",
-        seconds=total,
-        rounds_seconds=seconds[-1],
-        worker_cpu_seconds=sorted(after[worker] - before[worker] for worker in after),
-        driver_cpu_seconds=driver,
-        model=digest(crf.to_local()),
-        messages_per_round=sum(each.messages for each in trees) / len(trees),
-        driver_bytes_per_round=sum(each.driver_bytes for each in trees) / len(trees),
-        worker_bytes_per_round=sum(each.worker_bytes for each in trees) / len(trees),
-        driver_megabytes=peak_megabytes(),
-        worker_megabytes=sorted(workers.values()),
-    )
+    return {
+        "side": f"{n_workers} workers of one thread",
+        "seconds": total,
+        "rounds_seconds": seconds[-1],
+        "worker_cpu_seconds": sorted(after[worker] - before[worker] for worker in after),
+        "driver_cpu_seconds": driver,
+        "model": digest(crf.to_local()),
+        "messages_per_round": sum(each.messages for each in trees) / len(trees),
+        "exchanges_per_round": sum(each.exchanges for each in trees) / len(trees),
+        "driver_bytes_per_round": sum(each.driver_bytes for each in trees) / len(trees),
+        "worker_bytes_per_round": sum(each.worker_bytes for each in trees) / len(trees),
+        "driver_megabytes": peak_megabytes(),
+        "worker_megabytes": sorted(workers.values()),
+    }
 
 
-def on_this_machine(parts: list[tuple[int, ...]], threads: int, settings: dict[str, Any]) -> None:
+def on_this_machine(parts: list[Part], threads: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """The same training without a cluster; `seconds` are with the making of the parts."""
     seconds: list[float] = []
-    made = [make_part(*part) for part in parts]
+    made, making = timed(lambda: [make_part(*part) for part in parts])
     X, y = [x for part in made for x in part[0]], [labels for part in made for labels in part[1]]
     del made
     crf_settings = {**settings, "callback": lambda info: seconds.append(info.seconds)}
-    BoostedCRF(**{**settings, "rounds": 7}).fit(X[:100], y[:100])
+    warm = {**settings, "rounds": settings["linear_rounds"] + 2}
+    BoostedCRF(**warm).fit(X[:100], y[:100])
     crf = BoostedCRF(**crf_settings, threads=threads)
     before = cpu_seconds()
-    _, total = timed(lambda: crf.fit(X, y))
-    report(
-        "dask",
-        cpu_seconds=cpu_seconds() - before,
-        side=f"no cluster, {threads} threads",
-        seconds=total,
-        rounds_seconds=seconds[-1],
-        model=digest(crf),
-        megabytes=peak_megabytes(),
-    )
+    _, fitting = timed(lambda: crf.fit(X, y))
+    return {
+        "side": f"no cluster, {threads} threads",
+        "seconds": making + fitting,
+        "rounds_seconds": seconds[-1],
+        "cpu_seconds": cpu_seconds() - before,
+        "model": digest(crf),
+        "megabytes": peak_megabytes(),
+    }
+
+
+def in_child(options: argparse.Namespace, side: str, rows: int) -> dict[str, Any]:
+    """One side in a process of its own, so that its memory is its own."""
+    names = ("columns", "labels", "vocabulary", "parts", "rounds", "linear_rounds")
+    chosen = [f"--{name.replace('_', '-')}={getattr(options, name)}" for name in names]
+    found: dict[str, Any] = run_python(__file__, f"--side={side}", f"--rows={rows}", *chosen)
+    del found["benchmark"], found["cores"]
+    report("dask", rows=rows, **found)
+    return found
+
+
+def compare(options: argparse.Namespace, rows: int) -> None:
+    """All sides, and how they compare."""
+    one, two = (in_child(options, str(n), rows) for n in (1, 2))
+    half = in_child(options, "2", rows // 2)
+    ratios: dict[str, Any] = {
+        "one_worker_beside_two": one["seconds"] / two["seconds"],
+        "one_worker_beside_two_in_rounds": one["rounds_seconds"] / two["rounds_seconds"],
+        "driver_megabytes_of_half_and_all_rows": [
+            half["driver_megabytes"],
+            two["driver_megabytes"],
+        ],
+        "worker_megabytes_of_half_and_all_rows": [
+            half["worker_megabytes"][-1],
+            two["worker_megabytes"][-1],
+        ],
+    }
+    models = {one["model"], two["model"]}
+    if not options.no_local:
+        local = in_child(options, "0", rows)
+        models.add(local["model"])
+        ratios["two_workers_beside_two_threads"] = two["seconds"] / local["seconds"]
+        ratios["two_workers_beside_two_threads_in_rounds"] = (
+            two["rounds_seconds"] / local["rounds_seconds"]
+        )
+    report("dask", **ratios, models_are_equal=len(models) == 1)
 
 
 def main() -> None:
@@ -116,22 +153,28 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=22)
     parser.add_argument("--vocabulary", type=int, default=5000, help="of a column")
     parser.add_argument("--parts", type=int, default=16)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--linear-rounds", type=int, default=3)
+    parser.add_argument("--side", help="one side alone: so many workers; 0: no cluster")
     parser.add_argument("--no-local", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a part of the data")
     options = parser.parse_args()
     rows = options.rows // 40 if options.quick else options.rows
+    if options.side is None:
+        compare(options, rows)
+        return
     size = (options.columns, options.labels, options.vocabulary)
     parts = [(rows // options.parts, *size, seed) for seed in range(options.parts)]
-    settings = {"rounds": options.rounds, "linear_rounds": 5, "family": "separate"}
-    report(
-        "dask", rows=rows, columns=size[0], labels=size[1], parts=len(parts), rounds=options.rounds
-    )
-    for n_workers in options.workers:  # before the local side, whose memory is this process's
-        on_cluster(parts, n_workers, settings)
-    if not options.no_local:
-        on_this_machine(parts, 2, settings)
+    settings = {
+        "rounds": options.rounds,
+        "linear_rounds": options.linear_rounds,
+        "family": "separate",
+    }
+    n_workers = int(options.side)
+    if n_workers:
+        report("dask", **on_cluster(parts, n_workers, settings))
+    else:
+        report("dask", **on_this_machine(parts, 2, settings))
 
 
 if __name__ == "__main__":

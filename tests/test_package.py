@@ -64,6 +64,7 @@ ROOMS = {
     "distillation": BASE | {"corpora", "columnar", "pipeline"},
     "configs": set(),
     "dask": ENGINE | {"models", "estimators", "columnar"},
+    "distribute": ENGINE | {"models", "features", "pipeline", "pipeline/tasks", "dask"},
 }
 # The command line stands above all rooms.
 ROOMS["cli"] = set(ROOMS) | {"cli"}

@@ -13,6 +13,7 @@ from spacy_treecrf.cli import (
     convert,
     corpus,
     distill,
+    distribute,
     evaluate,
     explain,
     init,
@@ -48,6 +49,11 @@ app = typer.Typer(
 )
 app.command("init", epilog=init.EXAMPLES)(init.init)
 app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command(
+    "distribute",
+    epilog=distribute.EXAMPLES,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(distribute.distribute)
 app.command("tag", epilog=tag.EXAMPLES)(tag.tag)
 app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)

@@ -67,13 +67,13 @@ Data = tuple[list[list[dict[str, Any]]], Sequence[Sequence[Any]]]
 @takes_settings(Settings, OPTIONS)
 def train(
     *,
-    data: Annotated[Path, typer.Argument(help="Column file; - is the standard input.")],
-    # not a Path, which would lose the slash
+    # not Paths, which would lose slashes
+    data: Annotated[str, typer.Argument(help="Column file; - is the standard input.")],
     output: Annotated[
         str, typer.Option("--output", "-o", help="Model file, or a folder ending in /.")
     ],
     dev: Annotated[
-        Path | None, typer.Option(help="Held-out file: stop early, keep the best round.")
+        str | None, typer.Option(help="Held-out file: stop early, keep the best round.")
     ] = None,
     label_column: Annotated[
         int, typer.Option(help="Column of the label, from 1; negative: from the end.")
@@ -159,7 +159,7 @@ def train(
         options |= {"window": window, "unlabelled": unlabelled}
         _train_on_cluster(scheduler, (data, dev), options, settings, target, as_json)
         return
-    file = read_column_file(data, encoding)
+    file = read_column_file(Path(data), encoding)
     if started is None:
         template = make_template(
             file,
@@ -172,7 +172,7 @@ def train(
     else:
         template, words = started.template, started.words
     training = _features(template, words, file, soft)
-    held_out = _features(template, words, read_column_file(dev, encoding)) if dev else None
+    held_out = _features(template, words, read_column_file(Path(dev), encoding)) if dev else None
     stopped = False
     watched = sys.stderr.isatty()
     if watched:  # the bar begins when all features are known and the kernels compiled
@@ -225,7 +225,7 @@ def _refuse_on_cluster(features: list[str] | None, encoding: str, resume: bool, 
 
 def _train_on_cluster(
     scheduler: str,
-    files: tuple[Path, Path | None],
+    files: tuple[str, str | None],
     options: dict[str, Any],
     settings: dict[str, Any],
     target: Path,
@@ -239,13 +239,12 @@ def _train_on_cluster(
     from spacy_treecrf.columnar.training import TrainingStopped
     from spacy_treecrf.dask.column_training import fit_on_cluster, input_files, template_of
 
-    data, dev = files
-    held_out = str(dev) if dev else None
-    refuse_inputs(target, input_files(str(data), held_out))
-    template = template_of(str(data), **options)
+    data, held_out = files
+    refuse_inputs(target, input_files(data, held_out))
+    template = template_of(data, **options)
     watched = sys.stderr.isatty()
     try:
-        fitted = fit_on_cluster(template, str(data), held_out, scheduler, settings, watched)
+        fitted = fit_on_cluster(template, data, held_out, scheduler, settings, watched)
     except TrainingStopped as interrupt:
         interrupt.model.save(target)
         say(f"treecrf: interrupted; {target} holds the rounds so far")

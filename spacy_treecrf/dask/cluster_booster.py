@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.dask.cluster_rows import ClusterRows, Encoding
+from spacy_treecrf.dask.cluster_rows import Encoding, PlacedRows
 from spacy_treecrf.dask.crew import Traffic, WorkersLost
+from spacy_treecrf.dask.growing_together import Grown
 from spacy_treecrf.dask.shard import Job, ShardTotals
-from spacy_treecrf.dask.tree_course import TreeCourse, learn_all, room_of
-from spacy_treecrf.dask.tree_messages import Found, TreeStart
 from spacy_treecrf.engine.boosting.annotation import AnnotationTotals
 from spacy_treecrf.engine.boosting.boosting import RoundBooster
 from spacy_treecrf.engine.boosting.linear import Direction, LinearWeights, best_weights
@@ -31,17 +30,15 @@ from spacy_treecrf.engine.boosting.residuals import (
 from spacy_treecrf.engine.boosting.rounds import HeldOut, HeldOutCounts
 from spacy_treecrf.engine.boosting.span_f1 import SpanCounts
 from spacy_treecrf.engine.exact_sums import exact_total
-from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import MagnitudeSums, Trimming, trimming
 from spacy_treecrf.engine.trees.forest import Forest, grow_forest
 from spacy_treecrf.engine.trees.growing_tree import Tree
-from spacy_treecrf.engine.trees.shared_growth import rule_of_tree
-from spacy_treecrf.engine.trees.tree_input import TreeLimits
-from spacy_treecrf.engine.trees.tree_rounds import round_seed, tree_limits
 
 # Labels whose trees grow in step: as many as have so many entries on a worker.
 BATCH_ENTRIES = 2**23
+
+TRY_AGAIN = 20  # rounds after which trees are taken for no chains
 
 Result = TypeVar("Result")
 
@@ -50,7 +47,7 @@ class ClusterBooster(RoundBooster):
     """Training on rows of a cluster. `traffic` has what travelled, for each round."""
 
     def __init__(
-        self, job: Job, rows: ClusterRows, encoding: Encoding, potentials: Potentials
+        self, job: Job, rows: PlacedRows, encoding: Encoding, potentials: Potentials
     ) -> None:
         super().__init__(job.n_labels, job.masks, job.settings, potentials)
         self.job, self.rows, self.crew = job, rows, rows.crew
@@ -58,6 +55,8 @@ class ClusterBooster(RoundBooster):
         self.traffic: list[Traffic] = []
         self.totals: AnnotationTotals | None = None
         self.workers = Workers(1)
+        # Whether splitting ahead saves no exchanges, because trees are chains of splits.
+        self._is_chain = False
 
     def start(self) -> None:
         """Let the workers score their rows."""
@@ -174,47 +173,17 @@ class ClusterBooster(RoundBooster):
     def _grow_together(
         self, round_: int, labels: Sequence[int], trimmed: Sequence[Trimming]
     ) -> list[Tree]:
-        """The trees of some labels, grown in step."""
-        crew, limits = self.crew, tree_limits(self.settings)
-        n_owners, room = len(crew.members), room_of(limits)
-        courses = self._courses(round_, labels, trimmed, limits)
-        rules, totals = [each.rule for each in courses], [each.totals for each in courses]
-        answers: list[list[Found]] = crew.exchange(
-            None, "own_trees", lambda owner: (owner, n_owners, rules, totals, room)
+        """The trees of some labels, grown in step by all workers."""
+        crew = self.crew
+        careful = self._is_chain and round_ % TRY_AGAIN > 0
+        found: list[Grown] = crew.together(
+            "grow", round_, labels, trimmed, len(crew.members), careful
         )
-        splittable = {course.tree for course in courses if course.searches_root}
-        learn_all(courses, [[f for f in each if f.tree in splittable] for each in answers])
-        while expansions := [
-            expansion
-            for course in courses
-            if course.grown is None
-            for expansion in course.next_expansions()
-        ]:
-            left = [crew.submit(member, "expand", n_owners, expansions) for member in crew.members]
-            answers = crew.exchange(left, "own_expanded", lambda owner: (owner, expansions))
-            for worker, sizes in enumerate(crew.collect(left)):
-                crew.traffic.worker_bytes += sum(sizes) - sizes[worker]
-            learn_all(courses, answers)
-        crew.each("end_trees")
-        return [course.grown for course in courses if course.grown is not None]
-
-    def _courses(
-        self, round_: int, labels: Sequence[int], trimmed: Sequence[Trimming], limits: TreeLimits
-    ) -> list[TreeCourse]:
-        """Begin the trees of some labels on all workers."""
-        n_owners, n_nodes = len(self.crew.members), 2 * room_of(limits) - 1
-        seed = round_seed(self.settings.seed, round_)
-        found: list[list[TreeStart]] = self.crew.each(
-            "start_trees", n_owners, round_, labels, trimmed, n_nodes
-        )
-        courses = []
-        for tree, (label, starts) in enumerate(zip(labels, zip(*found, strict=True), strict=True)):
-            tree_seed = np.uint64(mix(seed, np.uint64(label)))
-            rule = rule_of_tree(trimmed[label].scales, limits, tree_seed)
-            totals = np.sum([start.totals for start in starts], axis=0)
-            n_pairs = sum(start.n_pairs for start in starts)
-            courses.append(TreeCourse(tree, totals, n_pairs, limits, rule))
-        return courses
+        if not careful:
+            self._is_chain = found[0].n_exchanges > self.settings.leaves // 2
+        crew.traffic.worker_bytes += sum(grown.n_bytes for grown in found)
+        crew.traffic.exchanges += found[0].n_exchanges
+        return found[0].trees
 
 
 def batches(n_entries: Sequence[int], most: int) -> list[list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from distributed import Future
@@ -34,12 +34,26 @@ class Encoding:
         return {label: i for i, label in enumerate(self.classes)}
 
 
+class PlacedRows(Protocol):
+    """Rows that workers have, as boosting sees them. held_out: parts, also on workers"""
+
+    crew: Crew
+    held_out: Sequence[Any]
+
+    def has_joined(self) -> bool:
+        """Whether there are new workers that could take over rows."""
+        ...
+
+    def settle(self, encoding: Encoding) -> None:
+        """Let the workers that are there have all rows."""
+
+
 class ClusterRows:
     """The parts of a training, and the spans of whole chunks that workers have of them."""
 
     def __init__(self, crew: Crew, parts: Sequence[Part], held_out: Sequence[Part]) -> None:
         self.crew = crew
-        self.held_out = held_out
+        self.held_out: Sequence[Any] = held_out
         self.has: dict[str, list[int]] = {}  # numbers of the spans that each worker has
         self.spans: dict[int, Span] = {}
         self.n_rows = self.n_sequences = 0
@@ -127,12 +141,11 @@ class ClusterRows:
         return homes
 
     def _read_parts(self, homes: Sequence[str], method: str, *args: Any) -> list[Any]:
-        return self.crew.collect(
-            [
-                self.crew.submit_part(home, method, number, part, *args)
-                for number, (home, part) in enumerate(zip(homes, self.parts, strict=True))
-            ]
-        )
+        tasks = [
+            self.crew.submit_part(home, method, number, part, *args)
+            for number, (home, part) in enumerate(zip(homes, self.parts, strict=True))
+        ]
+        return self.crew.collect_parts(tasks, [part.name for part in self.parts])
 
     def _each_home(self, method: str, homes: Sequence[str], by_part: dict[int, Any]) -> None:
         """Tell each worker what is about the parts it has read."""
@@ -191,19 +204,18 @@ class ClusterRows:
             return
         members = self.crew.members
         shared = self.crew.share(encoding.columns)
-        known = self.crew.collect(
-            [
-                self.crew.submit_part(
-                    members[number % len(members)],
-                    "encode_held_out",
-                    number,
-                    part,
-                    shared,
-                    encoding.label_ids,
-                )
-                for number, part in enumerate(self.held_out)
-            ]
-        )
+        tasks = [
+            self.crew.submit_part(
+                members[number % len(members)],
+                "encode_held_out",
+                number,
+                part,
+                shared,
+                encoding.label_ids,
+            )
+            for number, part in enumerate(self.held_out)
+        ]
+        known = self.crew.collect_parts(tasks, [part.name for part in self.held_out])
         if not sum(known):
             raise ValueError(
                 "treecrf: the held-out parts hold no label that occurs in the training data; "

@@ -18,6 +18,7 @@ from distributed import Client, Future, get_worker
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
+from spacy_treecrf.dask import mail
 from spacy_treecrf.dask.parts import Part
 from spacy_treecrf.dask.worker_state import StateLost, WorkerState
 
@@ -48,16 +49,21 @@ class WorkersLost(Exception):
 
 @dataclass
 class Traffic:
-    """What has travelled: messages between driver and workers and from worker to worker."""
+    """What has travelled: messages between driver and workers, and bytes also between workers.
+
+    exchanges: How often all workers have waited for each other while trees grew.
+    """
 
     messages: int = 0
     driver_bytes: int = 0
     worker_bytes: int = 0
+    exchanges: int = 0
 
     def add(self, other: Traffic) -> None:
         self.messages += other.messages
         self.driver_bytes += other.driver_bytes
         self.worker_bytes += other.worker_bytes
+        self.exchanges += other.exchanges
 
 
 def call(training: str, epoch: int, method: str, *args: Any) -> Any:
@@ -68,7 +74,9 @@ def call(training: str, epoch: int, method: str, *args: Any) -> Any:
     if state is None:
         if method != SETTLE:
             raise StateLost(f"{worker.address} has nothing of this training")
-        state = _STATES.setdefault(key, WorkerState(worker.state.nthreads))
+        make_state: Callable[[int], WorkerState] = args[0]
+        state = _STATES.setdefault(key, make_state(worker.state.nthreads))
+    mail.open_mailbox(worker)
     with state.lock:
         if method == SETTLE:
             state.epoch = max(state.epoch, epoch)
@@ -78,8 +86,20 @@ def call(training: str, epoch: int, method: str, *args: Any) -> Any:
         return getattr(state, method)(*args)
 
 
+def call_together(
+    training: str, epoch: int, number: int, peers: Sequence[str], method: str, *args: Any
+) -> Any:
+    """The task of workers that do the same, and give each other mail. number: of this call"""
+    worker = get_worker()
+    me = list(peers).index(worker.address)
+    post = mail.Post(worker, mail.Call(training, epoch, number), peers, me)
+    found = call(training, epoch, method, post, *args)
+    return found if me == 0 else found._replace(trees=[])
+
+
 def forget(training: str) -> None:
     """Drop what workers of this process have of a training."""
+    mail.forget(training)
     for key in [key for key in _STATES if key[0] == training]:
         _STATES.pop(key).close()
 
@@ -87,8 +107,11 @@ def forget(training: str) -> None:
 class Crew:
     """The workers that take part in a training, in a fixed order."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(
+        self, client: Client, make_state: Callable[[int], WorkerState] = WorkerState
+    ) -> None:
         self.client = client
+        self.make_state = make_state
         self.training = uuid.uuid4().hex
         self.epoch = 0
         self.members: list[str] = []
@@ -139,13 +162,15 @@ class Crew:
         while True:
             self.epoch += 1
             self.members = self.present()
+            # Before anything else: tasks that wait for mail of a lost worker hold their state.
+            self.client.run(mail.begin, self.training, self.epoch, on_error="ignore")
             if not self.members:
                 self._wait_for_worker()
                 continue
             self.check_versions([each for each in self.members if each not in self._checked])
             self._checked.update(self.members)
             with contextlib.suppress(WorkersLost):
-                return dict(zip(self.members, self.each(SETTLE), strict=True))
+                return dict(zip(self.members, self.each(SETTLE, self.make_state), strict=True))
 
     def _wait_for_worker(self) -> None:
         try:
@@ -160,14 +185,18 @@ class Crew:
         self._settled = 0
 
     def submit(self, member: str, method: str, *args: Any) -> Future:
+        return self._submit(member, method, call, (method, *args))
+
+    def _submit(
+        self, member: str, name: str, task: Callable[..., Any], args: tuple[Any, ...]
+    ) -> Future:
         self.traffic.messages += 1
         self.traffic.driver_bytes += sizeof(args)
-        key = f"treecrf-{method}-{self.training[:8]}-{next(self._numbers)}"
+        key = f"treecrf-{name}-{self.training[:8]}-{next(self._numbers)}"
         return self.client.submit(
-            call,
+            task,
             self.training,
             self.epoch,
-            method,
             *args,
             key=key,
             workers=[member],
@@ -200,6 +229,18 @@ class Crew:
         """What each worker returns for the same arguments."""
         return self.collect([self.submit(member, method, *args) for member in self.members])
 
+    def together(self, method: str, *args: Any) -> list[Any]:
+        """What workers return that do the same at the same time, and give each other mail."""
+        number = next(self._numbers)
+        return self.collect(
+            [
+                self._submit(
+                    member, method, call_together, (number, list(self.members), method, *args)
+                )
+                for member in self.members
+            ]
+        )
+
     def exchange(
         self, left: Sequence[Future] | None, method: str, args_of: Callable[[int], tuple[Any, ...]]
     ) -> list[Any]:
@@ -226,6 +267,26 @@ class Crew:
         except BaseException:
             self.client.cancel(list(futures), force=True)
             raise
+
+    def collect_parts(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
+        """The results of tasks that read parts; errors name the part."""
+        found = []
+        try:
+            for future, name in zip(futures, names, strict=True):
+                try:
+                    found.append(self._result(future))
+                except WorkersLost:
+                    raise
+                except Exception as error:  # what a user's function raises may be anything
+                    if str(error).startswith("treecrf: part "):
+                        raise
+                    raise ValueError(
+                        f"treecrf: part {name} cannot be read: {type(error).__name__}: {error}"
+                    ) from error
+        except BaseException:
+            self.client.cancel(list(futures), force=True)
+            raise
+        return found
 
     def _result(self, future: Future) -> Any:
         while True:

@@ -3,63 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import dask
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from spacy_treecrf.columnar.template import Template
 from spacy_treecrf.dask.checkpoint import Checkpoint
 from spacy_treecrf.dask.cluster_booster import ClusterBooster
 from spacy_treecrf.dask.cluster_rows import ClusterRows, Encoding
+from spacy_treecrf.dask.cluster_trainer import ClusterTrainer
+from spacy_treecrf.dask.connecting import connected
 from spacy_treecrf.dask.crew import Crew, Traffic
 from spacy_treecrf.dask.parts import list_parts
 from spacy_treecrf.dask.shard import Job
-from spacy_treecrf.engine.boosting.potentials import Potentials
-from spacy_treecrf.engine.boosting.rounds import BestRound, Callback, RoundInfo
+from spacy_treecrf.engine.boosting.rounds import BestRound
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.encoding.missing_methods import IN_TREES
 from spacy_treecrf.engine.setting import refused
-from spacy_treecrf.engine.threads import usable_cores
 from spacy_treecrf.estimators import BoostedCRF
 from spacy_treecrf.models.crf import CRF, empty_crf
-from spacy_treecrf.models.model import Trainer
 from spacy_treecrf.models.stored_parts import masks_of
 from spacy_treecrf.storage import container
 
 
-class ClusterTrainer(Trainer):
-    """A trainer of a CRF on a cluster."""
-
-    def __init__(self, crf: CRF, booster: ClusterBooster, checkpoint: Checkpoint | None) -> None:
-        self._crf, self._booster, self._checkpoint = crf, booster, checkpoint
-        self.n_annotated = booster.n_annotated
-
-    @property
-    def model(self) -> CRF:
-        return self._with(self._booster.potentials)
-
-    @property
-    def log_likelihood(self) -> float:
-        return self._booster.log_likelihood
-
-    def _boost(self, rounds: int, callback: Callback | None) -> Potentials:
-        def after_round(info: RoundInfo) -> None:
-            if self._checkpoint is not None:
-                best = self._booster.best_so_far or BestRound()
-                self._checkpoint.after_round(self.model, best)
-            if callback is not None:
-                callback(info)
-
-        return self._booster.boost(rounds, after_round)
-
-    def _with(self, learned: Potentials) -> CRF:
-        return replace(self._crf, potentials=learned)
+def refuse_settings(settings: Settings) -> None:
+    """Refuse what a cluster cannot do."""
+    if settings.step == "conjugate":
+        raise refused("step", "conjugate", "'newton' or 'gradient' on a cluster")
+    if settings.pseudo_rounds:
+        raise refused("pseudo_rounds", settings.pseudo_rounds, "0 on a cluster")
+    if settings.missing in IN_TREES:
+        raise refused(
+            "missing", settings.missing, "'absent', 'indicator' or 'imputation' on a cluster"
+        )
 
 
 class DaskBoostedCRF:
@@ -153,14 +132,7 @@ class DaskBoostedCRF:
     def _check(self) -> Settings:
         """The settings, checked; what a cluster cannot do is refused."""
         settings = self.local._recipe().settings
-        if settings.step == "conjugate":
-            raise refused("step", "conjugate", "'newton' or 'gradient' on a cluster")
-        if settings.pseudo_rounds:
-            raise refused("pseudo_rounds", settings.pseudo_rounds, "0 on a cluster")
-        if settings.missing in IN_TREES:
-            raise refused(
-                "missing", settings.missing, "'absent', 'indicator' or 'imputation' on a cluster"
-            )
+        refuse_settings(settings)
         if self.local.warm_start:
             raise refused("warm_start", True, "False on a cluster; a checkpoint can go on")
         return settings
@@ -210,28 +182,3 @@ def _loaded(stored: bytes, integers: bool) -> BoostedCRF:
 def _apply(X: Any, stored: bytes, method: str, integers: bool) -> list[Any]:
     """The task of a prediction."""
     return list(getattr(_loaded(stored, integers), method)(list(X)))
-
-
-@contextmanager
-def connected(client: Client | str | None) -> Iterator[Client]:
-    """The cluster that is meant; what is started here is closed."""
-    if isinstance(client, Client):
-        yield client
-    elif client is None:
-        with (
-            LocalCluster(
-                n_workers=usable_cores(), threads_per_worker=1, dashboard_address=":0"
-            ) as cluster,
-            Client(cluster) as own,
-        ):
-            yield own
-    else:
-        try:
-            own = Client(client, timeout=10)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ValueError(
-                f"treecrf: no scheduler answers at {client!r}; start one with `dask scheduler`, "
-                "and give its address"
-            ) from error
-        with own:
-            yield own

@@ -23,17 +23,24 @@ from spacy_treecrf.engine.trees.tree_input import TreeInput
 
 
 class FeatureOwner:
-    """Owner number `owner` of `n_owners`: what it has of the trees that are grown together.
+    """An owner of features: what it has of the trees that are grown together.
 
     data: the columns of all features, of which rows do not matter here.
+    bounds: the features of each owner, one behind the other.
     """
 
     def __init__(
-        self, data: TreeInput, owner: int, n_owners: int, rules: Sequence[SplitRule], n_leaves: int
+        self,
+        data: TreeInput,
+        owner: int,
+        bounds: npt.NDArray[np.int64],
+        rules: Sequence[SplitRule],
+        n_leaves: int,
     ) -> None:
-        self.owner, self.n_owners = owner, n_owners
+        n_owners = len(bounds) - 1
+        self.first = int(bounds[owner])
         self.numeric = numeric_range(data.numeric.shape[1], owner, n_owners)
-        column_of = np.ascontiguousarray(data.column_of[: data.n_features][owner::n_owners])
+        column_of = np.ascontiguousarray(data.column_of[self.first : int(bounds[owner + 1])])
         with_contexts = owner == 0
         self.data = data._replace(
             feature_ids=data.feature_ids[:0],
@@ -111,7 +118,7 @@ class FeatureOwner:
         """The best split of a node, with the feature's number among all features."""
         split: Split = best_of_part(self.data, self.owned[tree], node, sums, self.rules[tree])
         if split.kind == CATEGORICAL:
-            return split._replace(feature=int(split.feature) * self.n_owners + self.owner)
+            return split._replace(feature=int(split.feature) + self.first)
         if split.kind == NUMERIC:
             return split._replace(feature=int(split.feature) + self.numeric.start)
         return split

@@ -20,6 +20,9 @@ from spacy_treecrf.engine.trees.tree_input import TreeLimits
 AHEAD = 2  # times the leaves that a tree may have: so many may be made in all
 
 
+LIKELY = 0.95  # of the gain of the leaf whose turn it is: then the turn of a leaf comes soon
+
+
 def room_of(limits: TreeLimits) -> int:
     """How many leaves a tree may get, those made in vain included."""
     return AHEAD * limits.leaves
@@ -35,8 +38,12 @@ class TreeCourse:
         n_pairs: float,
         limits: TreeLimits,
         rule: SplitRule,
+        careful: bool = False,
     ) -> None:
-        """totals: (4,) of the root. n_pairs: of the root's entries, without trimmed rows."""
+        """totals: (4,) of the root. n_pairs: of the root's entries, without trimmed rows.
+
+        careful: whether only leaves whose turn comes soon are split ahead.
+        """
         self.tree, self.totals, self.limits, self.rule = tree, totals, limits, rule
         n_nodes = 2 * room_of(limits) - 1
         self.ahead = AheadTree(
@@ -56,7 +63,7 @@ class TreeCourse:
         self.depth = np.zeros(n_nodes, np.int32)
         self.parent = np.full(n_nodes, -1, np.int32)
         self.n_nodes = 1
-        self.needed = -1 if limits.leaves == 1 else 0
+        self.careful = careful
         self.grown: Tree | None = None
 
     @property
@@ -91,7 +98,10 @@ class TreeCourse:
             wanted = min((len(leaves) + 1) // 2, self.limits.leaves - n_leaves - 1)
             made, still = (self.n_nodes + 1) // 2, self.limits.leaves - n_leaves
             wanted = min(wanted, 1 + max(0, room_of(self.limits) - made - still))
-        chosen = [needed, *(leaf for leaf in leaves if leaf != needed)][: max(1, wanted)]
+        gain = self.ahead.found.gain
+        least = LIKELY * gain[needed] if self.careful else 0.0
+        likely = [leaf for leaf in leaves if leaf != needed and gain[leaf] >= least]
+        chosen = [needed, *likely][: max(1, wanted)]
         return [self._expansion(leaf) for leaf in chosen]
 
     def _open_leaves(self) -> list[int]:

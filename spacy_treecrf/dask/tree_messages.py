@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,18 +39,77 @@ class TreeStart(NamedTuple):
     n_pairs: float  # of the entries
 
 
-def slice_for_owner(found: NodeSums, owner: int, n_owners: int) -> NodeSums:
-    """The part of a node's sums that an owner gets, its features numbered by their owner.
+class PackedSums(NamedTuple):
+    """The sums of several nodes, one behind the other."""
 
-    Feature f belongs to owner f % n_owners, as number f // n_owners; numeric columns belong to
-    owners in ranges, and contexts to the first.
+    sizes: npt.NDArray[np.int64]  # how many features each node has
+    features: npt.NDArray[np.int32]
+    sums: npt.NDArray[np.float64]
+    bins: npt.NDArray[np.float64]  # shape: (n_nodes, n_numeric, N_BINS, 4)
+    contexts: npt.NDArray[np.float64]  # shape: (n_nodes, n_contexts, 4)
+
+
+def pack_sums(nodes: Sequence[NodeSums]) -> PackedSums:
+    if not nodes:
+        nothing = np.empty(0)
+        return PackedSums(np.empty(0, np.int64), np.empty(0, np.int32), nothing, nothing, nothing)
+    return PackedSums(
+        np.array([len(node.features) for node in nodes]),
+        np.concatenate([node.features for node in nodes]),
+        np.concatenate([node.sums for node in nodes]),
+        np.stack([node.bins for node in nodes]),
+        np.stack([node.contexts for node in nodes]),
+    )
+
+
+def unpack_sums(packed: PackedSums) -> list[NodeSums]:
+    ends = np.cumsum(packed.sizes).tolist()
+    return [
+        NodeSums(
+            packed.features[end - size : end],
+            packed.sums[end - size : end],
+            packed.bins[i],
+            packed.contexts[i],
+        )
+        for i, (size, end) in enumerate(zip(packed.sizes.tolist(), ends, strict=True))
+    ]
+
+
+def pack_found(found: Sequence[Found]) -> npt.NDArray[np.float64]:
+    """Splits as numbers, all of which a double holds. shape: (n, 9)"""
+    rows = [(each.tree, each.node, *each.split) for each in found]
+    return np.array(rows, np.float64).reshape(-1, 2 + len(Split._fields))
+
+
+def unpack_found(packed: npt.NDArray[np.float64]) -> list[Found]:
+    return [
+        Found(int(tree), int(node), Split(gain, int(kind), int(feature), int(threshold), g, h, n))
+        for tree, node, gain, kind, feature, threshold, g, h, n in packed.tolist()
+    ]
+
+
+def owner_bounds(counts: npt.NDArray[np.int64], n_owners: int) -> npt.NDArray[np.int64]:
+    """Ranges of features that are about as much work: frequent ones are in more nodes.
+
+    counts: rows that have each feature. shape of the bounds: (n_owners + 1,)
     """
+    work = np.cumsum(np.log1p(counts))
+    total = work[-1] if len(work) else 0.0
+    inner = np.searchsorted(work, total * np.arange(1, n_owners) / n_owners)
+    return np.concatenate([[0], inner, [len(counts)]]).astype(np.int64)
+
+
+def slice_for_owner(found: NodeSums, owner: int, bounds: npt.NDArray[np.int64]) -> NodeSums:
+    """The part of a node's sums that an owner gets, its features numbered from its first.
+
+    Features and numeric columns belong to owners in ranges, and contexts to the first.
+    """
+    n_owners = len(bounds) - 1
     bins = found.bins[numeric_range(len(found.bins), owner, n_owners)]
     contexts = found.contexts if owner == 0 else found.contexts[:0]
-    if n_owners == 1:
-        return NodeSums(found.features, found.sums, bins, contexts)
-    own = found.features % n_owners == owner
-    return NodeSums(found.features[own] // n_owners, found.sums[own], bins, contexts)
+    first, last = np.searchsorted(found.features, bounds[owner : owner + 2])
+    features = found.features[first:last] - np.int32(bounds[owner])
+    return NodeSums(features, found.sums[first:last], bins, contexts)
 
 
 def numeric_range(n_numeric: int, owner: int, n_owners: int) -> slice:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.dask.feature_owner import FeatureOwner
-from spacy_treecrf.dask.growing_rows import expand_all
+from spacy_treecrf.dask.growing_together import Exchange, GrowingTogether, Grown
 from spacy_treecrf.dask.parts import Part, naming
 from spacy_treecrf.dask.shard import Job, Shard, ShardTotals
-from spacy_treecrf.dask.tree_messages import Expansion, Found, TreeStart, slice_for_owner
+from spacy_treecrf.dask.tree_course import room_of
+from spacy_treecrf.dask.tree_messages import owner_bounds
 from spacy_treecrf.dask.vocabulary import PartRows, PartSummary, join_rows, read_rows
 from spacy_treecrf.engine.boosting.linear import Direction, FeatureSums, newton_step
 from spacy_treecrf.engine.boosting.potentials import Potentials, Update
@@ -41,8 +41,7 @@ from spacy_treecrf.engine.sequences import (
 )
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import MagnitudeSums, Trimming
-from spacy_treecrf.engine.trees.shared_growth import NodeSums
-from spacy_treecrf.engine.trees.splitting import SplitRule
+from spacy_treecrf.engine.trees.tree_rounds import round_seed, tree_limits
 
 Bools = npt.NDArray[np.bool_]
 Step = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
@@ -97,7 +96,6 @@ class WorkerState:
         self.spans: list[Span] = []
         self.data: Sequences | None = None
         self.held_out: dict[int, Sequences] = {}
-        self.owner: FeatureOwner | None = None
         self.outbox: dict[int, list[Any]] = {}
         self._shard: Shard | None = None
 
@@ -113,7 +111,7 @@ class WorkerState:
     def reset(self) -> None:
         """Drop all rows."""
         self.parts, self.spans, self.data, self.held_out = {}, [], None, {}
-        self._shard = self.owner = None
+        self._shard = None
 
     # Reading and encoding.
 
@@ -235,7 +233,7 @@ class WorkerState:
         """Score all rows by what was learned so far."""
         if self.data is None:
             raise StateLost("no rows")
-        self._shard, self.owner, self.outbox = None, None, {}
+        self._shard, self.outbox = None, {}
         numbers = [span.first_row + np.arange(span.n_rows) for span in self.spans]
         held_out = [self.held_out[number] for number in sorted(self.held_out)]
         self._shard = Shard(
@@ -302,62 +300,31 @@ class WorkerState:
     def measure_trees(self, round_: int) -> list[MagnitudeSums]:
         return self.shard.measure_trees(round_)
 
-    def start_trees(
+    def grow(
         self,
-        n_owners: int,
+        exchange: Exchange,
         round_: int,
         labels: Sequence[int],
         trimmed: Sequence[Trimming],
-        n_nodes: int,
-    ) -> list[TreeStart]:
-        """Begin trees, and leave the sums of their roots for the owners of features."""
-        self.shard.start_trees(round_, labels, trimmed, n_nodes)
-        trees = self.shard.trees
-        self._leave(self.workers.map(lambda tree: tree.root(), trees), n_owners)
-        return [tree.start for tree in trees]
-
-    def own_trees(
-        self,
-        owner: int,
         n_owners: int,
-        rules: Sequence[SplitRule],
-        totals: Sequence[npt.NDArray[np.float64]],
-        n_leaves: int,
-        parts: list[Any],
-        after: Any = None,
-    ) -> list[Found]:
-        """Begin to own features of trees, and search their roots."""
-        self.owner = None
-        self.owner = FeatureOwner(self.shard.grower.input, owner, n_owners, rules, n_leaves)
-        return self.owner.start([self.outbox.pop(owner), *parts], totals, self.workers)
-
-    def expand(self, n_owners: int, expansions: Sequence[Expansion]) -> list[int]:
-        """Split leaves, and leave the sums of smaller children for the owners of features.
-
-        Returns the bytes that each owner gets.
-        """
-        return self._leave(expand_all(self.shard.trees, expansions, self.workers), n_owners)
-
-    def own_expanded(
-        self, owner: int, expansions: Sequence[Expansion], parts: list[Any], after: Any = None
-    ) -> list[Found]:
-        """Search the children of leaves that were split."""
-        if self.owner is None:
-            raise StateLost("no features")
-        return self.owner.expand(expansions, [self.outbox.pop(owner), *parts], self.workers)
-
-    def end_trees(self) -> None:
-        self.owner, self.shard.trees = None, []
+        careful: bool,
+    ) -> Grown:
+        """Grow the trees of some labels together with all other workers."""
+        shard = self.shard
+        limits = tree_limits(shard.job.settings)
+        shard.start_trees(round_, labels, trimmed, 2 * room_of(limits) - 1)
+        data = shard.grower.input
+        bounds = owner_bounds(shard.job.columns.counts[: data.n_features], n_owners)
+        try:
+            growth = GrowingTogether(shard.trees, data, bounds, exchange, self.workers, careful)
+            seed = round_seed(shard.job.settings.seed, round_)
+            return growth.grow(labels, trimmed, limits, seed)
+        finally:
+            shard.trees = []
 
     def outgoing(self, owner: int, after: Any = None) -> list[Any]:
         """What this worker has left for an owner. after: the task that left it."""
         return self.outbox.pop(owner)
-
-    def _leave(self, found: list[NodeSums], n_owners: int) -> list[int]:
-        for owner in range(n_owners):
-            self.outbox[owner] = [slice_for_owner(node, owner, n_owners) for node in found]
-        boxes = [self.outbox[owner] for owner in range(n_owners)]
-        return [sum(array.nbytes for node in box for array in node) for box in boxes]
 
 
 def _encoded(part: Part, value: Any, columns: Columns, label_ids: dict[Any, int]) -> PartRows:

@@ -23,7 +23,9 @@ from spacy_treecrf.features.source import Entities, Source
 from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:
+    from spacy_treecrf.features.fitting import ColumnLimits
     from spacy_treecrf.features.kernels.key_table import KeyTable
+    from spacy_treecrf.features.tallying import PartReading
 
 EncodedRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
@@ -118,10 +120,18 @@ class Extractor:
             source.check(vocab)
 
     def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
+        self.learn_lessons([self.lesson(docs, entities)])
+
+    def lesson(self, docs: Sequence[Doc], entities: Entities | None) -> list[Any]:
+        """What the annotation of some training docs teaches each source."""
+        return [source.lesson(docs, entities) for source in self.sources]
+
+    def learn_lessons(self, lessons: Sequence[list[Any]]) -> None:
+        """Learn from the lessons of all training docs, in their order."""
         with self._lock.held():
             self._cache = None
-            for source in self.sources:
-                source.learn(docs, entities)
+            for source, *of_source in zip(self.sources, *lessons, strict=True):
+                source.learn(of_source)
 
     def fit(
         self,
@@ -133,18 +143,14 @@ class Extractor:
         missing: str = "absent",
         training: bool = True,
     ) -> Columns:
-        from spacy_treecrf.features.fitting import ColumnLimits, fit_doc_columns
+        from spacy_treecrf.features.fitting import fit_doc_columns
 
-        if min_count < 1:
-            raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
-        if not 2 <= max_bins <= MAX_BINS:
-            raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
+        limits = self.limits(min_count, max_bins, missing)
         with self._lock.held():
             self._cache = None
             batch = Batch(docs, offsets, self._attrs, training)
             if docs:
                 self.check(batch.vocab)
-            limits = ColumnLimits(min_count, max_bins, missing, self.outside_is_missing)
             return fit_doc_columns(batch, self.sources, self.bins_of, limits)
 
     def grow(
@@ -161,13 +167,44 @@ class Extractor:
         Returns the columns themselves if there are none.
         """
         from spacy_treecrf.engine.encoding.grown_columns import grown_columns
-        from spacy_treecrf.features.fitting import ColumnLimits, fit_doc_columns
+        from spacy_treecrf.features.fitting import fit_doc_columns
 
         with self._lock.held():
             batch = Batch(docs, offsets, self._attrs, True)
-            limits = ColumnLimits(min_count, max_bins, columns.missing, self.outside_is_missing)
+            limits = self.limits(min_count, max_bins, columns.missing)
             found = fit_doc_columns(batch, self.sources, self.bins_of, limits, prepare=False)
             return grown_columns(columns, found)
+
+    def limits(self, min_count: int, max_bins: int, missing: str) -> ColumnLimits:
+        """Limits of the columns to fit, checked."""
+        from spacy_treecrf.features.fitting import ColumnLimits
+
+        if min_count < 1:
+            raise ValueError(f"treecrf: min_count is {min_count}; it must be 1 or more")
+        if not 2 <= max_bins <= MAX_BINS:
+            raise ValueError(f"treecrf: max_bins is {max_bins}; it must be from 2 to {MAX_BINS}")
+        return ColumnLimits(min_count, max_bins, missing, self.outside_is_missing)
+
+    def read_part(
+        self, docs: Sequence[Doc], offsets: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
+    ) -> PartReading:
+        """Read some of the training docs, to fit columns on all of them; see `PartReading`."""
+        from spacy_treecrf.features.tallying import PartReading
+
+        with self._lock.held():
+            self._cache = None
+            batch = Batch(docs, offsets, self._attrs, training=True)
+            if docs:
+                self.check(batch.vocab)
+            for source in self.sources:
+                source.prepare(batch)
+            return PartReading(batch, self.sources, starts)
+
+    def prepare(self, doc: Doc) -> None:
+        """Learn what the vocab says, which any doc has."""
+        batch = Batch([doc], np.array([0, len(doc)], np.int64), self._attrs, training=True)
+        for source in self.sources:
+            source.prepare(batch)
 
     def encode(
         self,

@@ -10,23 +10,23 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.encoding.binning import (
     MAX_BINS,
-    CountedValues,
     bin_means,
-    count_values,
     median_bin,
-    merge_counts,
     quantile_edges,
 )
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, INDICATOR, MISSING_VALUE
 from spacy_treecrf.features.batch import Batch
 from spacy_treecrf.features.layout import EDGE, slot_name
-from spacy_treecrf.features.source import Reading, Source, Texts
-from spacy_treecrf.features.vectors import MAX_SAMPLE
-
-OUTSIDE = -1
-ABSENT_TEXT = -1
-MISSING_TEXT = -2
+from spacy_treecrf.features.source import Reading, Source
+from spacy_treecrf.features.tallying import (
+    NumberTally,
+    PartReading,
+    PartTally,
+    TextTally,
+    read_source,
+    sample_step,
+)
 
 
 @dataclass(frozen=True)
@@ -76,104 +76,75 @@ def fit_doc_columns(
     bins_of: By the name of a source, a lower limit than `max_bins`. prepare: Whether sources learn
     from the tokens first; not those of a model that has learned with them.
     """
-    as_value = limits.missing == INDICATOR
+    if prepare:
+        for source in sources:
+            source.prepare(batch)
+    part = PartReading(batch, sources, batch.doc_offsets[:-1])
+    numbers: list[dict[str, NumberTally]] = []
+    for which, found in enumerate(part.tally.sources):
+        numbers.append({})
+        for name in found.numbers:
+            before = np.cumsum([0, *found.known[name]])
+            step = sample_step(int(before[-1]))
+            tally = part.numbers(which, name, before[:-1], step)
+            assert tally is not None
+            numbers[-1][name] = tally
+    return columns_of(part.tally, numbers, sources, bins_of, limits)
+
+
+def columns_of(
+    found: PartTally,
+    numbers: Sequence[dict[str, NumberTally]],
+    sources: Sequence[Source],
+    bins_of: dict[str, int],
+    limits: ColumnLimits,
+) -> Columns:
+    """The columns of training docs that were counted. numbers: of each source, by base column"""
     slots: list[Slot] = []
     numeric: list[NumericSlot] = []
     marked: set[int] = set()  # offsets at which some column shows the edge of the sequence
-    shifts: dict[int, npt.NDArray[np.int64]] = {}
-    for source in sources:
-        if prepare:
-            source.prepare(batch)
-        rows, reading = read_all(batch, source)
+    for source, tally, of_source in zip(sources, found.sources, numbers, strict=True):
         most = min(bins_of.get(source.name, limits.max_bins), limits.max_bins)
-        windows = {
-            name: source.window_of(name) or () for name in (*reading.texts, *reading.numbers)
-        }
-        texts = {
-            name: _numbered(texts, reading.missing.get(name), as_value)
-            for name, texts in reading.texts.items()
-        }
-        bins = {name: _bins(numbers, rows, most) for name, numbers in reading.numbers.items()}
+        columns = (*tally.texts, *tally.numbers)
+        windows = {name: source.window_of(name) or () for name in columns}
+        bins = {name: _bins(of_source[name], most) for name in tally.numbers}
         for offset in sorted({offset for window in windows.values() for offset in window}):
-            if offset not in shifts:
-                shifts[offset] = _shifted(batch.offsets, offset)
-            shift = shifts[offset]
-            at = np.where(shift == OUTSIDE, OUTSIDE, rows[shift]) if len(rows) else rows
-            per_row = np.bincount(at + 1)  # tokens at the edge, then tokens of each row
-            n_outside = int(per_row[0]) if len(per_row) else 0
-            for name, (value_of, values) in texts.items():
+            for name, texts in tally.texts.items():
                 if offset not in windows[name]:
                     continue
-                slot = _count(slot_name(name, offset), value_of, values, per_row)
-                if limits.outside_is_missing:
-                    slot.n_known -= n_outside
-                    if as_value:
-                        _mark(slot, MISSING_VALUE, n_outside)
-                elif offset not in marked:
+                slot = _slot(name, offset, texts, found, limits)
+                if not limits.outside_is_missing and offset not in marked:
                     marked.add(offset)
-                    _mark(slot, EDGE, n_outside)
+                    _mark(slot, EDGE, found.outside[offset])
                 slots.append(slot)
-            for name, found in bins.items():
-                if offset in windows[name] and found is not None:
-                    numeric.append(NumericSlot(slot_name(name, offset), *found))
+            for name, binned in bins.items():
+                if offset in windows[name] and binned is not None:
+                    numeric.append(NumericSlot(slot_name(name, offset), *binned))
     return _columns(slots, numeric, limits)
 
 
 def read_all(batch: Batch, source: Source) -> tuple[npt.NDArray[np.int64], Reading]:
     """A reading of the distinct keys, in order of appearance, and the row of each token in it."""
-    from spacy_treecrf.features.kernels.key_table import KeyTable
-
-    if not batch.n_tokens:
-        return np.empty(0, np.int64), Reading()
-    if not source.cached:
-        rows = np.arange(batch.n_tokens)
-        return rows, source.read(batch, rows)
-    found, new = KeyTable().rows_of(source.keys(batch))
-    return found.astype(np.int64), source.read(batch, new)
+    rows, _, reading = read_source(batch, source)
+    return rows, reading
 
 
-def _shifted(offsets: npt.NDArray[np.int64], by: int) -> npt.NDArray[np.int64]:
-    """The neighbour of each token at an offset, or OUTSIDE where its sequence has none."""
-    lengths = np.diff(offsets)
-    neighbour = np.arange(offsets[-1]) + by
-    inside = (neighbour >= np.repeat(offsets[:-1], lengths)) & (
-        neighbour < np.repeat(offsets[1:], lengths)
-    )
-    return np.where(inside, neighbour, OUTSIDE)
-
-
-def _numbered(
-    texts: Texts, missing: npt.NDArray[np.bool_] | None, as_value: bool
-) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Numbers of the texts by first appearance, and the distinct texts.
-
-    None stands for ABSENT_TEXT, or for MISSING_TEXT where `missing` says so, unless `as_value`.
-    """
-    ids: dict[str, int] = {}
-    found = [ABSENT_TEXT if t is None else ids.setdefault(t, len(ids)) for t in texts]
-    numbers = np.array(found, np.int64)
-    if missing is not None and missing.any():
-        at = missing & (numbers == ABSENT_TEXT)
-        numbers[at] = ids.setdefault(MISSING_VALUE, len(ids)) if as_value else MISSING_TEXT
-    return numbers, list(ids)
-
-
-def _count(
-    name: str,
-    value_of: npt.NDArray[np.int64],
-    values: list[str],
-    per_row: npt.NDArray[np.int64],
-) -> Slot:
-    in_rows = per_row[1:]
-    value_of = value_of[: len(in_rows)]
-    has = value_of >= 0
-    counts = np.bincount(value_of[has], in_rows[has], minlength=len(values)).astype(np.int64)
-    n_known = int(per_row.sum() - in_rows[value_of == MISSING_TEXT].sum())
-    return Slot(name, list(values), counts, n_known)
+def _slot(name: str, offset: int, texts: TextTally, found: PartTally, limits: ColumnLimits) -> Slot:
+    as_value = limits.missing == INDICATOR
+    n_missing, n_outside = texts.missing.get(offset, 0), found.outside[offset]
+    n_known = found.n_tokens - (0 if as_value else n_missing)
+    slot = Slot(slot_name(name, offset), list(texts.values), texts.counts[offset], n_known)
+    if as_value and texts.missing:
+        _mark(slot, MISSING_VALUE, n_missing)
+    if limits.outside_is_missing:
+        slot.n_known -= n_outside
+        if as_value:
+            _mark(slot, MISSING_VALUE, n_outside)
+    return slot
 
 
 def _mark(slot: Slot, value: str, n: int) -> None:
-    """Give a value to n positions outside of their sequence."""
+    """Give a value to n positions that have none."""
     if value in slot.values:
         slot.counts[slot.values.index(value)] += n
     else:
@@ -182,20 +153,15 @@ def _mark(slot: Slot, value: str, n: int) -> None:
 
 
 def _bins(
-    numbers: npt.NDArray[np.float64], rows: npt.NDArray[np.int64], max_bins: int
+    numbers: NumberTally, max_bins: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], int] | None:
     """Edges, standardised bin means and median of a base column, the same at all offsets."""
-    values = numbers[rows]
-    values = values[~np.isnan(values)]
-    if not len(values):
+    if not len(numbers.counted.distinct):
         return None
-    edges = quantile_edges(count_values(values[:: -(-len(values) // MAX_SAMPLE)]), max_bins)
-    in_rows = np.bincount(rows, minlength=len(numbers))
-    held = (in_rows > 0) & ~np.isnan(numbers)
-    counted = merge_counts([CountedValues(numbers[held], in_rows[held])])
+    edges = quantile_edges(numbers.sample, max_bins)
     bin_values = np.zeros(MAX_BINS + 1)
-    bin_values[1 : len(edges) + 2] = bin_means(counted, edges)
-    return edges, bin_values, median_bin(counted, edges)
+    bin_values[1 : len(edges) + 2] = bin_means(numbers.counted, edges)
+    return edges, bin_values, median_bin(numbers.counted, edges)
 
 
 def _columns(slots: list[Slot], numeric: list[NumericSlot], limits: ColumnLimits) -> Columns:

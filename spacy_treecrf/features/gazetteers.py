@@ -30,6 +30,7 @@ _PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 _LIST_KEY = 0x9E3779B97F4A7C15
 
 Pieces = tuple[str, ...]
+Lesson = dict[tuple[str, Pieces], int]  # (column, phrase) -> owner
 
 
 def pieces_of(text: str) -> Pieces:
@@ -67,7 +68,7 @@ class GazetteerSource(Source):
         self.from_entities = from_entities
         self.window = window
         self.columns: list[str] = []
-        self._phrases: dict[tuple[str, Pieces], int] = {}  # (column, phrase) -> owner
+        self._phrases: Lesson = {}
         self._is_loaded = not lists
         self._version = 0  # counts changes of the phrases
         self._compiled_phrases: CompiledPhrases | None = None
@@ -91,21 +92,30 @@ class GazetteerSource(Source):
             self._is_loaded = True
             self._changed()
 
-    def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
+    def lesson(self, docs: Sequence[Doc], entities: Entities | None) -> Lesson | None:
         if not self.from_entities:
-            return
+            return None
         if entities is None:
             raise ValueError(
                 "treecrf: setting 'gazetteer_from_entities' needs annotated entities or spans, "
                 "and this task has none; set it to false"
             )
-        learned: dict[tuple[str, Pieces], int] = {}
+        learned: Lesson = {}
         for doc, spans in zip(docs, entities, strict=True):
             owner = owner_of(doc) if spans else NOBODY
             for start, end, label in spans:
                 phrase = LEARNED + column_name(label), pieces_of(doc[start:end].text)
-                if phrase[1] and learned.setdefault(phrase, owner) != owner:
-                    learned[phrase] = NOBODY
+                if phrase[1]:
+                    _teach(learned, phrase, owner)
+        return learned
+
+    def learn(self, lessons: Sequence[Lesson | None]) -> None:
+        if not self.from_entities:
+            return
+        learned: Lesson = {}
+        for lesson in lessons:
+            for phrase, owner in (lesson or {}).items():
+                _teach(learned, phrase, owner)
         self._phrases = {
             **{key: owner for key, owner in self._phrases.items() if key[0].startswith(LISTED)},
             **learned,
@@ -211,6 +221,12 @@ class GazetteerSource(Source):
             phrases[lists[which[i]], phrase] = owners[i]
         self._phrases, self._is_loaded = phrases, loaded
         self._changed()
+
+
+def _teach(learned: Lesson, phrase: tuple[str, Pieces], owner: int) -> None:
+    """Add a phrase; what two docs have belongs to nobody."""
+    if learned.setdefault(phrase, owner) != owner:
+        learned[phrase] = NOBODY
 
 
 def owner_of(doc: Doc) -> int:

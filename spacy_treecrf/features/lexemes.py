@@ -62,6 +62,7 @@ class LexemeSource(Source):
     ) -> None:
         self.clusters = clusters
         self.vectors = vectors
+        self.learns_from_tokens = vectors is not None and vectors.kind == "indicators"
         self.windows: dict[str, Window] = {}
         self._of_lexeme: dict[str, Callable[[Lexeme], str | None]] = {}
         self._of_text: dict[str, Callable[[str], str | None]] = {}

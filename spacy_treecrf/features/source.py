@@ -44,6 +44,7 @@ class Source(ABC):
     attrs: tuple[int, ...] = ()  # the ids of spaCy's attributes that it reads
     cached = True
     reads_annotations = False  # whether it reads annotation of other pipes, which differs by epoch
+    learns_from_tokens = False  # whether `prepare` looks at more than the vocab
 
     @abstractmethod
     def window_of(self, column: str) -> Window | None:
@@ -68,8 +69,12 @@ class Source(ABC):
     def check(self, vocab: Vocab) -> None:
         """Load what the config asks for; a ValueError says what is missing."""
 
-    def learn(self, docs: Sequence[Doc], entities: Entities | None) -> None:
-        """Learn from the annotation of the training data."""
+    def lesson(self, docs: Sequence[Doc], entities: Entities | None) -> Any:
+        """What the annotation of some training docs teaches; None: nothing."""
+        return None
+
+    def learn(self, lessons: Sequence[Any]) -> None:
+        """Learn from the lessons of all training docs, in their order."""
 
     def prepare(self, batch: Batch) -> None:
         """Learn from the tokens of the training data, before they are read."""

@@ -33,6 +33,7 @@ from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.soft_gold import doc_weights, soft_gold
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
+from spacy_treecrf.pipeline.training_data import describe_training_data
 
 # A batch of at least this share of the corpus is kept as a whole and gets rounds of its own; of
 # others, rows of docs are kept, and rounds are trained on all that has been gathered.
@@ -91,6 +92,12 @@ class Learner:
     def __reduce__(self) -> tuple[type[Learner], tuple[Any, ...]]:
         """Copy or pickle the learner without what it keeps between steps."""
         return Learner, (self.shim, self.features, self.task, self.sequence)
+
+    def label_names(self, pipe: str, examples: Sequence[Example]) -> list[str]:
+        """The labels that examples have, as users name them; what else they hold is told."""
+        gold = [self.task.gold(example) for example in examples]
+        describe_training_data(pipe, self.task, gold)
+        return sorted({name for tokens in gold for name in names_of(self.task, tokens)})
 
     def begin(self, examples: Sequence[Example]) -> None:
         """Start a new model for the shim's labels, with the features of the examples."""

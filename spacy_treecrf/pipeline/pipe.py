@@ -41,7 +41,6 @@ from spacy_treecrf.pipeline.stored_pipe import (
     write_cfg,
 )
 from spacy_treecrf.pipeline.tasks.task import Task
-from spacy_treecrf.pipeline.training_data import describe_training_data
 from spacy_treecrf.pipeline.weights import register_weights
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.state_reader import StateReader
@@ -100,6 +99,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.grow_features = grow_features
         self.scorer = scorer
         self.cfg: dict[str, Any] = {}
+        self.make_learner: type[Learner] | Callable[..., Learner] | None = None  # if not here
         self._learner: Learner | None = None
         self._mean_loss = MeanLoss()
         self._history = History(self.cfg)
@@ -152,10 +152,9 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         """Learn labels and features; the examples should be the whole training data."""
         validate_get_examples(get_examples, "TreeCRF.initialize")
         examples = list(get_examples())
-        gold = [self.task.gold(example) for example in examples]
-        describe_training_data(self.name, self.task, gold)
-        if labels is None:
-            labels = sorted({name for tokens in gold for name in names_of(self.task, tokens)})
+        learner = self._new_learner()
+        found = learner.label_names(self.name, examples)
+        labels = found if labels is None else labels
         for label in labels:
             check_label(label)
         self.shim.learned = None
@@ -168,19 +167,23 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
                 "add_label, or give labels in [initialize.components]"
             )
         self.features.check(self.vocab)
-        self._learner = None
+        self._learner = learner
         self._history.clear()
-        self.learner.begin(examples)
+        learner.begin(examples)
 
     @property
     def learner(self) -> "Learner":
         """Made when first needed: a pipe that only predicts has none."""
         if self._learner is None:
-            from spacy_treecrf.pipeline.learning import Learner
-
-            self._learner = Learner(self.shim, self.features, self.task, self.sequence)
+            self._learner = self._new_learner()
         self._learner.grows = self.grow_features
         return self._learner
+
+    def _new_learner(self) -> "Learner":
+        from spacy_treecrf.pipeline.learning import Learner
+
+        make = self.make_learner or Learner
+        return make(self.shim, self.features, self.task, self.sequence)
 
     def update(
         self,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,12 @@ def own_pid() -> int:
 
 
 class Killer:
-    """Kills a worker when a method has been asked for some times."""
+    """Kills a worker when a method has been asked for some times, or some seconds later."""
 
-    def __init__(self, client: Client, method: str, times: int) -> None:
-        self.method, self.left = method, times
+    def __init__(self, client: Client, method: str, times: int, seconds: float) -> None:
+        self.method, self.left, self.seconds = method, times, seconds
         self.pids = client.run(own_pid)
-        self.submit = crews.Crew.submit
+        self.submit = crews.Crew._submit
         self.killed = False
 
     def __call__(self, crew: crews.Crew, member: str, method: str, *args: Any) -> Any:
@@ -43,26 +44,27 @@ class Killer:
             self.left -= 1
             if not self.left and not self.killed:
                 self.killed = True
+                time.sleep(self.seconds)
                 os.kill(self.pids[member], signal.SIGKILL)
         return future
 
 
+# While trees grow, workers wait for mail of each other: of one that is gone from the start, and of
+# one that goes in between.
 @pytest.mark.parametrize(
-    ("method", "times"),
+    ("method", "times", "seconds"),
     [
-        ("tally", 2),
-        ("assemble", 1),
-        ("begin", 2),
-        ("bound_linear", 3),
-        ("own_linear", 2),
-        ("move", 4),
-        ("expand", 5),
-        ("own_expanded", 2),
-        ("outgoing", 9),
+        ("tally", 2, 0.0),
+        ("assemble", 1, 0.0),
+        ("bound_linear", 3, 0.0),
+        ("outgoing", 2, 0.0),
+        ("move", 4, 0.0),
+        ("grow", 1, 0.0),
+        ("grow", 4, 0.1),
     ],
 )
 def test_a_killed_worker_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, method: str, times: int
+    monkeypatch: pytest.MonkeyPatch, method: str, times: int, seconds: float
 ) -> None:
     data = make_data(1200)
     expected = stored(BoostedCRF(**SETTINGS).fit(*data))
@@ -70,8 +72,8 @@ def test_a_killed_worker_changes_nothing(
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        killer = Killer(client, method, times)
-        monkeypatch.setattr(crews.Crew, "submit", lambda crew, *args: killer(crew, *args))
+        killer = Killer(client, method, times, seconds)
+        monkeypatch.setattr(crews.Crew, "_submit", lambda crew, *args: killer(crew, *args))
         found = DaskBoostedCRF(client, **SETTINGS).fit(cut(data, 300, 600, 900))
         assert killer.killed
         assert stored(found.to_local()) == expected

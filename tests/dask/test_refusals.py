@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,8 @@ def test_malformed_parts_are_named(client: Client, part: Any, message: str) -> N
 
 
 def test_parts_that_cannot_be_read_are_refused(client: Client) -> None:
-    with pytest.raises(OSError, match="the disk is gone"):
+    message = r"part parts\[1\] cannot be read: OSError: the disk is gone"
+    with pytest.raises(ValueError, match=message):
         DaskBoostedCRF(client, rounds=1).fit([*cut(make_data(5)), dask.delayed(unreadable)()])
 
 
@@ -66,6 +68,29 @@ def test_no_labels_no_parts_and_no_files_are_refused(client: Client, tmp_path: P
     (tmp_path / "a.conll").write_text("a\tB\n\nc\tD\n", encoding="utf8")
     with pytest.raises(ValueError, match=r"bad\.conll.*bad\.conll:3"):
         crf.fit([str(tmp_path / "a.conll"), str(tmp_path / "bad.conll")])
+
+
+def find_distributions_in(folder: str) -> None:
+    sys.path.insert(0, folder)
+
+
+def forget_distributions_in(folder: str) -> None:
+    sys.path.remove(folder)
+
+
+def test_a_worker_with_another_version_is_named(client: Client, tmp_path: Path) -> None:
+    found = tmp_path / "spacy_treecrf-0.0.7.dist-info"
+    found.mkdir()
+    (found / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: spacy-treecrf\nVersion: 0.0.7\n", encoding="utf8"
+    )
+    client.run(find_distributions_in, str(tmp_path))
+    try:
+        with pytest.raises(ValueError, match=r"worker tcp://\S+ has spacy-treecrf 0\.0\.7, and"):
+            DaskBoostedCRF(client, rounds=1).fit(cut(make_data(5)))
+    finally:
+        client.run(forget_distributions_in, str(tmp_path))
+    DaskBoostedCRF(client, rounds=1).fit(cut(make_data(5)))
 
 
 @pytest.mark.parametrize(

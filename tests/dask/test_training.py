@@ -61,6 +61,12 @@ def test_no_number_of_workers_and_no_cutting_changes_a_model(n_workers: int) -> 
         for cuts in ([], [899], list(range(50, 900, 50))):
             found = DaskBoostedCRF(client, **SMALL, family="separate").fit(cut(data, *cuts))
             assert stored(found.to_local()) == expected, cuts
+        partial, dev = make_data(600, unknown=0.05), make_data(60, seed=1)
+        for kind in ("joint", "drawn", "missing indicator", "missing imputation"):
+            settings = {**SMALL, "rounds": 4, "patience": 1, **KINDS[kind]}
+            found = DaskBoostedCRF(client, **settings).fit(cut(partial, 7, 7, 400), cut(dev, 20))
+            local = BoostedCRF(**settings).fit(*partial, *dev)
+            assert stored(found.to_local()) == stored(local), kind
 
 
 def test_held_out_parts_stop_at_the_same_round(client: Client) -> None:

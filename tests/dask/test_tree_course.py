@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spacy_treecrf.dask.feature_owner import FeatureOwner
 from spacy_treecrf.dask.growing_rows import GrowingRows, expand_all
 from spacy_treecrf.dask.tree_course import TreeCourse, learn_all, room_of
-from spacy_treecrf.dask.tree_messages import slice_for_owner
+from spacy_treecrf.dask.tree_messages import owner_bounds, pack_sums, slice_for_owner, unpack_sums
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import (
     MagnitudeSums,
@@ -37,7 +37,7 @@ def rows_of(data, some):
     )
 
 
-def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample):
+def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample, careful=False):
     """Grow one tree on rows that lie in several parts; returns it and the number of exchanges."""
     n_labels = data.n_labels
     pieces = []
@@ -56,14 +56,15 @@ def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample
     rule = rule_of_tree(trimmed.scales, limits, SEED)
     totals = np.sum([each[0].start.totals for each in rows], axis=0)
     n_pairs = sum(each[0].start.n_pairs for each in rows)
-    course = TreeCourse(0, totals, n_pairs, limits, rule)
-    owners = [FeatureOwner(data, o, n_owners, [rule], room_of(limits)) for o in range(n_owners)]
+    course = TreeCourse(0, totals, n_pairs, limits, rule, careful)
+    bounds = owner_bounds(counts_of(data), n_owners)
+    owners = [FeatureOwner(data, o, bounds, [rule], room_of(limits)) for o in range(n_owners)]
     exchanges = 1
     with Workers(1) as workers:
         roots = [[each[0].root()] for each in rows]
         if course.searches_root:
             answers = [
-                owner.start(sliced(roots, o, n_owners), [totals], workers)
+                owner.start(sliced(roots, o, bounds), [totals], workers)
                 for o, owner in enumerate(owners)
             ]
             learn_all([course], answers)
@@ -71,15 +72,22 @@ def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample
             exchanges += 1
             made = [expand_all(each, expansions, workers) for each in rows]
             answers = [
-                owner.expand(expansions, sliced(made, o, n_owners), workers)
+                owner.expand(expansions, sliced(made, o, bounds), workers)
                 for o, owner in enumerate(owners)
             ]
             learn_all([course], answers)
     return course.grown, exchanges
 
 
-def sliced(parts, owner, n_owners):
-    return [[slice_for_owner(node, owner, n_owners) for node in part] for part in parts]
+def sliced(parts, owner, bounds):
+    """What an owner gets, as it travels."""
+    found = [[slice_for_owner(node, owner, bounds) for node in part] for part in parts]
+    return [unpack_sums(pack_sums(nodes)) for nodes in found]
+
+
+def counts_of(data):
+    ids = data.feature_ids[data.feature_ids >= 0]
+    return np.bincount(ids, minlength=data.n_features)[: data.n_features]
 
 
 @settings(max_examples=80, deadline=None)
@@ -96,6 +104,7 @@ def sliced(parts, owner, n_owners):
     columns=st.sampled_from([(1.0, 1.0), (0.6, 1.0), (1.0, 0.6)]),
     n_parts=st.integers(1, 4),
     n_owners=st.integers(1, 4),
+    careful=st.booleans(),
 )
 def test_trees_in_parts_equal_trees_on_all_rows(
     seed,
@@ -110,6 +119,7 @@ def test_trees_in_parts_equal_trees_on_all_rows(
     columns,
     n_parts,
     n_owners,
+    careful,
 ):
     data, pair_g, pair_h = random_problem(seed, 60, n_labels, order, n_numeric, newton)
     limits = TreeLimits(leaves, depth, min_rows, 0.5, 1e-9, *columns)
@@ -117,7 +127,7 @@ def test_trees_in_parts_equal_trees_on_all_rows(
     expected = grow_tree(data, entries, limits, SEED)
     of_row = np.random.default_rng(seed).integers(0, n_parts, len(data.lags))
     parts = [np.flatnonzero(of_row == part) for part in range(n_parts)]
-    grown, _ = grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, 0.1, subsample)
+    grown, _ = grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, 0.1, subsample, careful)
     assert grown is not None
     for name, found in grown._asdict().items():
         np.testing.assert_array_equal(found, getattr(expected, name), err_msg=name)
