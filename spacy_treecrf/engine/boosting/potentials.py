@@ -188,7 +188,7 @@ class ForestScorer:
                 self.large.select(wide), n_features, n_numeric, contexts.labels
             )
         self.small = forest.select(small)
-        self.postings = build_postings(self.small, n_labels, n_features, n_numeric, contexts.labels)
+        self.postings = build_postings(self.small, n_labels, n_features, contexts.labels)
         self.incomplete = incomplete if forest.missing_branches is not None else None
 
     @property

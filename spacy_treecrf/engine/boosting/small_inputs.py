@@ -79,6 +79,12 @@ def _int32(listed: Ints, i: int) -> npt.NDArray[np.int32]:
 
 
 @step
+def _uint8(listed: Ints, i: int) -> npt.NDArray[np.uint8]:
+    found: npt.NDArray[np.uint8] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint8)
+    return found
+
+
+@step
 def _uint32(listed: Ints, i: int) -> npt.NDArray[np.uint32]:
     found: npt.NDArray[np.uint32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint32)
     return found
@@ -148,8 +154,8 @@ def _postings(listed: Ints) -> Postings:
         feature_tree=_uint32(listed, 19),
         feature_mask=_uint64(listed, 20),
         numeric_first=_int32(listed, 21),
-        numeric_threshold=_int32(listed, 22),
-        numeric_tree=_uint32(listed, 23),
+        numeric_column=_int32(listed, 22),
+        numeric_threshold=_uint8(listed, 23),
         numeric_mask=_uint64(listed, 24),
         context_mask=_uint64_table(listed, 25),
         held_first=_int32(listed, 26),
