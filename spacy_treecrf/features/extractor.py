@@ -277,7 +277,8 @@ class _CachedSource:
         source = self.source
         if not source.cached:
             positions = np.arange(batch.n_tokens)
-            self.table.add(1, batch.n_tokens, source.read(batch, positions))
+            found = source.numbered(batch, positions, self.table.known)
+            self.table.add(1, batch.n_tokens, found)
             return np.arange(1, batch.n_tokens + 1, dtype=np.int32)
         self.forget(self.max_rows)
         if self._keys is None:
@@ -285,5 +286,5 @@ class _CachedSource:
         rows, new = self._keys.rows_of(source.keys(batch))
         if len(new):
             first = self._keys.next_row - len(new)
-            self.table.add(first, len(new), source.read(batch, new))
+            self.table.add(first, len(new), source.numbered(batch, new, self.table.known))
         return rows

@@ -59,7 +59,7 @@ class Vectors:
         step = -(-batch.n_tokens // MAX_SAMPLE)
         words, repeats = np.unique(batch.array(ORTH)[::step], return_counts=True)
         texts = batch.strings(words)
-        values = self._values(batch.vocab, words, texts, [text.lower() for text in texts])
+        values = self.values(batch.vocab, words, texts, [text.lower() for text in texts])
         values = np.repeat(values, repeats, axis=0)
         self.edges = np.zeros((self.width, self.bins - 1))
         shares = np.arange(1, self.bins) / self.bins
@@ -71,7 +71,7 @@ class Vectors:
     def read(
         self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
     ) -> Reading:
-        values = self._values(vocab, keys, texts, lowers)
+        values = self.values(vocab, keys, texts, lowers)
         if self.kind == "numeric":
             return Reading(numbers={f"vector{d}": values[:, d] for d in range(self.width)})
         columns: dict[str, Texts] = {}
@@ -82,7 +82,7 @@ class Vectors:
             columns[f"vector{d}"] = [names[b] for b in bins.tolist()]
         return Reading(texts=columns)
 
-    def _values(
+    def values(
         self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
     ) -> npt.NDArray[np.float64]:
         """The vectors of words; NaN for a word without one. shape: (n_words, width)"""
