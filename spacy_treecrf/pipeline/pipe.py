@@ -214,8 +214,14 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         found: list[Prediction] = []
         with self._predictor() as predictor:
             for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
-                found += self.decode(some, predictor.apply(self.encode(some), self.allowed(some)))
+                found += self.decode(some, self._scored(predictor, some))
         return found
+
+    def _scored(self, predictor: "Predictor", docs: Sequence[Doc]) -> "ScoredSequences":
+        allowed = self.allowed(docs)
+        if allowed is not None:
+            return predictor.apply(self.encode(docs), allowed)
+        return predictor.apply_quickly(self.encode(docs), bool(self.probabilities or self.min_prob))
 
     def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:
         """What `predict` says of docs whose sequences are scored already."""

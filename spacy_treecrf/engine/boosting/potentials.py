@@ -311,6 +311,7 @@ class Scorer:
         """
         self.linear = LinearScorer(potentials.linear, bin_values)
         self.n_features, self.n_labels = potentials.linear.categorical.shape
+        self.n_numeric = len(bin_values)
         self.order = context_order
         contexts = list_contexts(self.n_labels, context_order)
         self.trees = ForestScorer(
