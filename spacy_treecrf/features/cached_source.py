@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class CachedSource:
         self.max_rows = min(MAX_CACHED_ROWS, MAX_CACHED_BYTES // table.row_bytes)
         self.version = 0
         self._keys: KeyTable | None = None
+        self._listed_keys: npt.NDArray[np.uint64] | None = None
         self._runs = [np.ascontiguousarray(runs, np.int64) for runs in table.runs]
 
     def write(
@@ -45,7 +47,7 @@ class CachedSource:
     def forget(self, most: int) -> None:
         """Remove all rows if there are more than `most`."""
         if not self.source.cached or (self._keys is not None and len(self._keys) > most):
-            self._keys = None
+            self._keys = self._listed_keys = None
             self.table.clear()
             self.version += 1
 
@@ -60,6 +62,7 @@ class CachedSource:
         if self._keys is None:
             self._keys = KeyTable(first_row=1)
         keys, table = self._keys, self.table
+        self._listed_keys = keys.keys
         id_runs, bin_runs = self._runs
         return [
             _address(keys.keys),
@@ -89,9 +92,12 @@ class CachedSource:
             self._keys = KeyTable(first_row=1)
         rows, new = self._keys.rows_of(source.keys(batch))
         if len(new):
-            self.version += 1
+            table = self.table
+            before = self._listed_keys, table.feature_ids, table.bins
             first = self._keys.next_row - len(new)
-            self.table.add(first, len(new), source.numbered(batch, new, self.table.known))
+            table.add(first, len(new), source.numbered(batch, new, table.known))
+            if any(map(is_not, before, (self._keys.keys, table.feature_ids, table.bins))):
+                self.version += 1
         return rows
 
 

@@ -51,13 +51,12 @@ class Clusters:
 
     def paths_of(self, keys: npt.NDArray[np.uint64], lowers: list[str]) -> list[int]:
         """The paths of words; 0 for a word without one."""
-        n = len(keys)
-        both = np.empty(2 * n, np.uint64)
-        both[:n] = keys
-        both[n:] = [get_string_id(lower) for lower in lowers]
-        found = self._find(both)
-        own = found[:n]
-        paths: list[int] = np.where(own > 0, own, found[n:]).tolist()
+        paths: list[int] = self._find(keys).tolist()
+        lacking = [i for i, path in enumerate(paths) if not path]
+        if lacking:
+            lower_keys = np.array([get_string_id(lowers[i]) for i in lacking], np.uint64)
+            for i, path in zip(lacking, self._find(lower_keys).tolist(), strict=True):
+                paths[i] = path
         return paths
 
     def _find(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:

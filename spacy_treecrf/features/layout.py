@@ -117,14 +117,15 @@ class SourceTable:
 
     def add(self, first: int, n_rows: int, found: NumberedValues) -> None:
         """Fill rows from `first` on with what was found."""
-        self.feature_ids = grown(self.feature_ids, first + n_rows)
-        self.bins = grown(self.bins, first + n_rows)
+        if first + n_rows > len(self.feature_ids):
+            self.feature_ids = grown(self.feature_ids, first + n_rows)
+            self.bins = grown(self.bins, first + n_rows)
         if self.texts:
             from spacy_treecrf.features.kernels.text_values import write_ids
 
             feature_ids = self.feature_ids[first : first + n_rows]
             write_ids(found.values, self._text_columns(), feature_ids)
-            for name in set(found.missing) & set(self.texts):
+            for name in found.missing.keys() & self.texts.keys():
                 at = np.array(self.texts[name].cells)
                 where = np.flatnonzero(found.missing[name])
                 feature_ids[where[:, None], at] = np.array(self.missing_ids)[at]

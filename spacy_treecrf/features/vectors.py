@@ -105,11 +105,14 @@ class Vectors:
                 "by another attribute"
             )
         row_of = vectors.key2row.get
-        rows = np.array([row_of(key, -1) for key in wanted], np.int64)
-        lacking = np.flatnonzero(rows < 0)
-        rows[lacking] = [row_of(get_string_id(lowers[i]), -1) for i in lacking.tolist()]
-        values = _finite(_on_cpu(vectors.data[np.maximum(rows, 0)]))
-        values[rows < 0] = np.nan
+        rows = [row_of(key, -1) for key in wanted]
+        for i, row in enumerate(rows):
+            if row < 0:
+                rows[i] = row_of(get_string_id(lowers[i]), -1)
+        values = _finite(_on_cpu(vectors.data[rows]))
+        lacking = [i for i, row in enumerate(rows) if row < 0]
+        if lacking:
+            values[lacking] = np.nan
         return values
 
     def to_state(self) -> dict[str, Any]:
@@ -130,5 +133,7 @@ def _on_cpu(values: Any) -> npt.NDArray[np.float64]:
 
 
 def _finite(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    values[~np.isfinite(values)] = np.nan
+    finite = np.isfinite(values)
+    if not finite.all():
+        values[~finite] = np.nan
     return values

@@ -154,6 +154,10 @@ class ScoredSequences:
         if not len(spans):
             return np.empty(0)
         nodes = self.marginals()
+        if self.chain.order <= 1 and (spans[:, 1] - spans[:, 0] == 1).all():
+            first = spans[:, 0]
+            single: npt.NDArray[np.float64] = nodes[first, labels[first]]
+            return single
         if self._kept is not None:
             block = self._kept[0]
             return span_probabilities(

@@ -212,8 +212,11 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
         found: list[Prediction] = []
+        docs = list(docs)
         with self._predictor() as predictor:
-            for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
+            if len(docs) == 1:
+                return self.decode(docs, self._scored(predictor, docs))
+            for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
                 found += self.decode(some, self._scored(predictor, some))
         return found
 
