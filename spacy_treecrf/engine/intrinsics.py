@@ -9,7 +9,15 @@ from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "carray", "count_bits", "lowest_bit", "masks_of_lanes", "pointer_to", "prefetch"]
+__all__ = [
+    "LANES",
+    "carray",
+    "count_bits",
+    "lowest_bit",
+    "masks_of_lanes",
+    "pointer_to",
+    "prefetch",
+]
 
 LANES = 16  # rows that `masks_of_lanes` treats at once
 

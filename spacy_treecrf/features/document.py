@@ -111,7 +111,8 @@ class _FewKeys:
         self._bits = document_keys(*tokens, scratch, MOST_REPEATS, self._keys)
 
     def keys(self, column: str) -> Keys:
-        return self._keys[ROW_OF[column]]
+        keys: Keys = self._keys[ROW_OF[column]]
+        return keys
 
     def has_values(self, column: str) -> bool:
         return bool(self._bits >> ROW_OF[column] & 1)
@@ -231,9 +232,7 @@ class DocumentColumn(Source):
         keys = self.keys(batch)[positions]
         if self.kind in WORDS:
             strings = batch.vocab.strings
-            texts = [
-                "<edge>" if key == RUN_EDGE else strings[key].lower() for key in keys.tolist()
-            ]
+            texts = ["<edge>" if key == RUN_EDGE else strings[key].lower() for key in keys.tolist()]
         else:
             texts = [self._text(key) for key in keys.tolist()]
         return Reading({self.column: [text or None for text in texts]})

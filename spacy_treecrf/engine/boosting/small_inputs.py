@@ -348,4 +348,4 @@ def small_marginals(
         n_asked = resolve(items, _texts(listed), ids)
         if n_asked:
             return int(n_asked)
-    return _add_marginals(listed, _scores(listed, ends, ids, offsets), offsets, nodes)
+    return int(_add_marginals(listed, _scores(listed, ends, ids, offsets), offsets, nodes))
