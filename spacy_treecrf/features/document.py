@@ -34,7 +34,6 @@ WORDS = ("before", "after", "run_first", "run_last", "run_before", "run_after", 
 EVERYWHERE = ("heading", "opening")
 ALL = (*REPEATS, *RUNS, *EVERYWHERE)  # in the order of kernels.document_keys
 ROW_OF = {column: row for row, column in enumerate(ALL)}
-FEW_TOKENS = 256  # get all keys by one kernel
 
 
 class DocumentWords:
@@ -84,7 +83,7 @@ class DocumentWords:
             self._first[:] = NOWHERE
             self._best_run[:] = NOWHERE
         scratch = self._counts, self._first, self._best_run
-        if self.wanted.issuperset(ALL) and batch.n_tokens <= FEW_TOKENS:
+        if batch.few and self.wanted.issuperset(ALL):
             return _FewKeys(batch, words, self._words.table, scratch)
         return _BatchKeys(batch, words, self._words.table, scratch)
 
@@ -106,9 +105,11 @@ class _FewKeys:
     ) -> None:
         from spacy_treecrf.features.kernels.document_keys import document_keys
 
-        self._keys = np.empty((len(ALL), batch.n_tokens), np.uint64)
+        keys = self._keys = np.empty((len(ALL), batch.n_tokens), np.uint64)
+        n, past = len(REPEATS), len(REPEATS) + len(RUNS)
+        parts = keys, keys[:n], keys[n:past], keys[past], keys[past + 1]
         tokens = batch.array(ORTH), words, table, batch.offsets, batch.doc_offsets
-        self._bits = document_keys(*tokens, scratch, MOST_REPEATS, self._keys)
+        self._bits = document_keys(*tokens, scratch, MOST_REPEATS, parts)
 
     def keys(self, column: str) -> Keys:
         keys: Keys = self._keys[ROW_OF[column]]

@@ -16,6 +16,7 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.engine.encoding.binning import MAX_BINS
 from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.limits import QUICK_AFTER
 from spacy_treecrf.engine.sequences import ABSENT
 from spacy_treecrf.features.batch import Batch
 from spacy_treecrf.features.cached_source import FEW_TOKENS, CachedSource, FewTokens
@@ -107,6 +108,7 @@ class Extractor:
         self.reads_annotations = any(source.reads_annotations for source in self.sources)
         self._attrs = sorted({attr for source in self.sources for attr in source.attrs})
         self._cache: _Cache | None = None
+        self._n_calls = 0
         self._lock = _Lock()
 
     def check(self, vocab: Vocab) -> None:
@@ -159,7 +161,9 @@ class Extractor:
         with self._lock.held():
             cache = self._cache_of(batch.vocab, columns)
             cache.whole = False
-            if batch.n_tokens <= FEW_TOKENS:
+            self._n_calls += 1
+            batch.few = batch.n_tokens <= FEW_TOKENS and self._n_calls > QUICK_AFTER
+            if batch.few:
                 cache.few.write(batch, feature_ids, numeric)
             else:
                 for cached in cache.sources:

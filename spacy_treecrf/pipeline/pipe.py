@@ -15,7 +15,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 
-from spacy_treecrf.engine.limits import check_nbest, check_nbest_labels
+from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
 from spacy_treecrf.evaluation.calibration import expected_calibration_error
 from spacy_treecrf.labels.biluo import write_span
 from spacy_treecrf.pipeline.annotating import annotate
@@ -96,6 +96,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.scorer = scorer
         self.cfg: dict[str, Any] = {}
         self._learner: Learner | None = None
+        self._n_calls = 0
         self._mean_loss = MeanLoss()
         self._history = History(self.cfg)
         self.shim.features = features
@@ -222,7 +223,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     def _scored(self, predictor: "Predictor", docs: Sequence[Doc]) -> "ScoredSequences":
         allowed = self.allowed(docs)
-        if allowed is not None:
+        self._n_calls += 1
+        if allowed is not None or self._n_calls <= QUICK_AFTER:
             return predictor.apply(self.encode(docs), allowed)
         return predictor.apply_quickly(self.encode(docs), bool(self.probabilities or self.min_prob))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_treecrf.features import document, extractor
+from spacy_treecrf.features import extractor
 from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.document import KINDS
 from spacy_treecrf.features.extractor import Extractor
@@ -69,9 +69,9 @@ def test_few_tokens_have_the_cells_of_the_ordinary_way(
     with pytest.MonkeyPatch.context() as patch:
         for texts in batches:  # rows that were found before are used again
             docs = docs_of(nlp, texts)
+            patch.setattr(extractor, "QUICK_AFTER", -1)
             encoded = quick.encode(docs, offsets_of(docs), found[quick])
-            patch.setattr(extractor, "FEW_TOKENS", -1)
-            patch.setattr(document, "FEW_TOKENS", -1)
+            patch.setattr(extractor, "QUICK_AFTER", 10**9)
             expected = plain.encode(docs, offsets_of(docs), found[plain])
             patch.undo()
             np.testing.assert_array_equal(encoded[0], expected[0])
@@ -98,7 +98,8 @@ def test_new_words_get_the_numbers_that_reading_them_would_give(
                 np.testing.assert_array_equal(found.numbers, expected.numbers)
 
 
-def test_what_is_forgotten_is_found_again(nlp: Language) -> None:
+def test_what_is_forgotten_is_found_again(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
     features = new_features()
     training = docs_of(nlp, [text.split() for text in TRAINING])
     columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)

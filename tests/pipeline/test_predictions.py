@@ -14,7 +14,6 @@ from spacy_treecrf.labels import biluo
 from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.memm import MEMM
-from spacy_treecrf.models.quick_prediction import MAX_ROWS, QuickRows
 from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
 from tests.pipeline.tiny_pipes import CORPUS, TINY_FEATURES, corpus, new_doc, train, trained_nlp
 
@@ -44,7 +43,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     count(Workers, "__init__")
     count(CRF, "scores")
-    count(QuickRows, "find")
     count(MEMM, "scores")
     count(MEMM, "search")
     count(biluo, "biluo_spans")
@@ -56,17 +54,7 @@ def test_a_batch_is_scored_once_and_its_spans_are_read_once(calls: Counter[str])
     docs = [new_doc(nlp, sentence) for sentence in CORPUS[:4]]
     calls.clear()
     assert any(doc.ents for doc in nlp.pipe(docs))
-    assert calls == {"Workers.__init__": 1, "QuickRows.find": 1, "biluo.biluo_spans": len(docs)}
-
-
-def test_a_large_batch_is_scored_once_as_well(calls: Counter[str]) -> None:
-    nlp = trained_nlp("ents")
-    docs = [new_doc(nlp, sentence) for sentence in CORPUS[:4] * 80]
-    assert sum(map(len, docs)) > MAX_ROWS
-    calls.clear()
-    assert any(doc.ents for doc in nlp.pipe(docs, batch_size=len(docs)))
-    asked = {"QuickRows.find": 1, "CRF.scores": 1}  # the first says that there is too much
-    assert calls == {"Workers.__init__": 1, **asked, "biluo.biluo_spans": len(docs)}
+    assert calls == {"Workers.__init__": 1, "CRF.scores": 1, "biluo.biluo_spans": len(docs)}
 
 
 def test_the_beam_of_a_memm_is_searched_once(calls: Counter[str]) -> None:
