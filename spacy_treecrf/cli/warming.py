@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+MANY = 100  # times the texts: large inputs have kernels of their own
 TEXTS = [("Ada met Bob", "U-PERSON O U-PERSON"), ("Bob left Rome", "U-PERSON O U-CITY")] * 5
 
 
@@ -35,9 +36,10 @@ def predict_estimator(folder: Path) -> None:
 
     X, _ = _items()
     model = BoostedCRF.load(folder / "estimator.treecrf")
-    model.predict(X)
+    for some in (X, X * MANY):
+        model.predict(some)
+        model.predict_marginals(some)
     model.predict_single(X[0])
-    model.predict_marginals(X)
 
 
 def train_pipe(folder: Path) -> None:
@@ -59,10 +61,13 @@ def train_pipe(folder: Path) -> None:
 def predict_pipe(folder: Path) -> None:
     import spacy
 
+    from spacy_treecrf.engine.limits import QUICK_AFTER
+
     nlp = spacy.load(folder / "pipeline")
     texts = [text for text, _ in TEXTS]
-    nlp(texts[0])
-    list(nlp.pipe(texts))
+    for _ in range(QUICK_AFTER + 2):
+        nlp(texts[0])
+    list(nlp.pipe(texts * MANY))
 
 
 STEPS: dict[str, Callable[[Path], None]] = {

@@ -9,7 +9,17 @@ from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["carray", "count_bits", "lowest_bit", "pointer_to", "prefetch"]
+__all__ = [
+    "LANES",
+    "carray",
+    "count_bits",
+    "lowest_bit",
+    "masks_of_lanes",
+    "pointer_to",
+    "prefetch",
+]
+
+LANES = 16  # rows that `masks_of_lanes` treats at once
 
 
 @intrinsic
@@ -61,3 +71,56 @@ def pointer_to(typing_context: Any, address: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return types.voidptr(types.int64), generate
+
+
+@intrinsic
+def masks_of_lanes(
+    typing_context: Any,
+    columns: Any,
+    thresholds: Any,
+    masks: Any,
+    bins: Any,
+    out: Any,
+    first: Any,
+    last: Any,
+) -> Any:
+    """Write, for each of LANES rows, the masks of the tests first to last - 1 that hold, and-ed.
+
+    Test i holds for a row where its bin in columns[i] is above thresholds[i] (uint8). bins: uint8
+    (n_columns, LANES). masks, out: uint64, out of LANES. One test is one comparison of all rows,
+    which numba's loops do not become.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        views = zip(signature.args[:5], arguments[:5], strict=True)
+        data = [context.make_array(kind)(context, builder, view).data for kind, view in views]
+        columns, thresholds, masks, bins, out = data
+        word, byte = ir.IntType(64), ir.IntType(8)
+        words, bytes_ = ir.VectorType(word, LANES), ir.VectorType(byte, LANES)
+        everything = ir.Constant(words, [2**64 - 1] * LANES)
+        found = cgutils.alloca_once(builder, words)
+        builder.store(everything, found)
+        bounds = arguments[5], arguments[6], word(1)
+        with cgutils.for_range_slice(builder, *bounds) as (test, _):
+            column = builder.sext(builder.load(builder.gep(columns, [test])), word)
+            place = builder.gep(bins, [builder.mul(column, word(LANES))])
+            own = builder.load(builder.bitcast(place, bytes_.as_pointer()), align=1)
+            threshold = _in_all_lanes(builder, builder.load(builder.gep(thresholds, [test])))
+            mask = _in_all_lanes(builder, builder.load(builder.gep(masks, [test])))
+            holds = builder.icmp_unsigned(">", own, threshold)
+            kept = builder.select(holds, mask, everything)
+            builder.store(builder.and_(builder.load(found), kept), found)
+        builder.store(builder.load(found), builder.bitcast(out, words.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    counts = types.int64, types.int64
+    return types.void(columns, thresholds, masks, bins, out, *counts), generate
+
+
+def _in_all_lanes(builder: Any, value: Any) -> Any:
+    """A vector that has the value in each lane."""
+    nothing = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
+    first = ir.IntType(32)(0)
+    one = builder.insert_element(nothing, value, first)
+    every = ir.Constant(ir.VectorType(first.type, LANES), [0] * LANES)
+    return builder.shuffle_vector(one, nothing, every)

@@ -37,6 +37,7 @@ class Batch:
         np.cumsum([len(doc) for doc in docs], out=self.doc_offsets[1:])
         self.n_tokens = int(self.doc_offsets[-1])
         self.offsets = _checked_offsets(offsets, self.n_tokens)
+        self.few = False  # whether all sources are asked at once
         self.memo: dict[Any, Any] = {}  # results that several sources share
         if len(docs) > 1 and any(doc.vocab is not docs[0].vocab for doc in docs):
             raise ValueError(

@@ -42,14 +42,22 @@ class Clusters:
             self.words, self.paths = _load(vocab)
 
     def read(self, keys: npt.NDArray[np.uint64], lowers: list[str]) -> dict[str, Texts]:
-        lower_keys = np.array([get_string_id(lower) for lower in lowers], np.uint64)
-        own = self._find(keys)
-        paths = np.where(own > 0, own, self._find(lower_keys))
-        bits = [bin(path)[:1:-1] for path in paths.tolist()]
-        return {
-            column: [path[:n] if path != "0" else None for path in bits]
-            for column, n in ((column, n or None) for column, n in self.columns.items())
-        }
+        paths = self.paths_of(keys, lowers)
+        return {column: [self.text(column, path) for path in paths] for column in self.columns}
+
+    def text(self, column: str, path: int) -> str | None:
+        """The value of a column for a path, None for path 0."""
+        return bin(path)[:1:-1][: self.columns[column] or None] if path else None
+
+    def paths_of(self, keys: npt.NDArray[np.uint64], lowers: list[str]) -> list[int]:
+        """The paths of words; 0 for a word without one."""
+        paths: list[int] = self._find(keys).tolist()
+        lacking = [i for i, path in enumerate(paths) if not path]
+        if lacking:
+            lower_keys = np.array([get_string_id(lowers[i]) for i in lacking], np.uint64)
+            for i, path in zip(lacking, self._find(lower_keys).tolist(), strict=True):
+                paths[i] = path
+        return paths
 
     def _find(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
         """The paths of words; 0 for a word without one."""
@@ -60,8 +68,10 @@ class Clusters:
             )
         if not len(self.words):
             return np.zeros(len(keys), np.uint32)
-        at = np.minimum(np.searchsorted(self.words, keys), len(self.words) - 1)
-        return np.where(self.words[at] == keys, self.paths[at], np.uint32(0))
+        at = self.words.searchsorted(keys)
+        known = self.words.take(at, mode="clip") == keys
+        found: npt.NDArray[np.uint32] = self.paths.take(at, mode="clip") * known
+        return found
 
     def to_state(self) -> dict[str, Any]:
         words = self.words if self.words is not None else np.empty(0, np.uint64)

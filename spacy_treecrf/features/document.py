@@ -6,10 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.features.batch import ORTH, Batch
-from spacy_treecrf.features.source import Reading, Source, Window
+from spacy_treecrf.features.source import (
+    KnownValues,
+    NumberedValues,
+    Reading,
+    Source,
+    Window,
+)
 from spacy_treecrf.features.words import WordTable, grown
 
 Keys = npt.NDArray[np.uint64]
+
+NO_NUMBERS = np.empty((0, 0))
 
 CASES = ("", "lower", "title", "upper", "mixed")  # by the numbers of kernels.repeats
 MOST_REPEATS = 3
@@ -24,12 +32,18 @@ COLUMNS_OF = {"neighbours": ("before", "after"), "runs": RUNS}
 WORDS = ("before", "after", "run_first", "run_last", "run_before", "run_after", "opening")
 # Columns that are the same all over a sequence or document have no window.
 EVERYWHERE = ("heading", "opening")
+ALL = (*REPEATS, *RUNS, *EVERYWHERE)  # in the order of kernels.document_keys
+ROW_OF = {column: row for row, column in enumerate(ALL)}
 
 
 class DocumentWords:
-    """The keys of all document columns of a batch, found once for all sources that want them."""
+    """The keys of all document columns of a batch, found once for all sources that want them.
+
+    wanted: The columns of these sources.
+    """
 
     def __init__(self) -> None:
+        self.wanted: set[str] = set()
         self._begin()
 
     def forget(self, most: int) -> None:
@@ -52,13 +66,13 @@ class DocumentWords:
         """Whether any token has something in a column."""
         return self._found(batch).has_values(column)
 
-    def _found(self, batch: Batch) -> _BatchKeys:
-        if self not in batch.memo:
-            batch.memo[self] = self._find(batch)
-        found: _BatchKeys = batch.memo[self]
+    def _found(self, batch: Batch) -> _BatchKeys | _FewKeys:
+        found: _BatchKeys | _FewKeys | None = batch.memo.get(self)
+        if found is None:
+            found = batch.memo[self] = self._find(batch)
         return found
 
-    def _find(self, batch: Batch) -> _BatchKeys:
+    def _find(self, batch: Batch) -> _BatchKeys | _FewKeys:
         self.forget(MANY_WORDS)
         words = self._words.rows(batch.array(ORTH), lambda new: self._describe(batch.strings(new)))
         if len(self._lower) > len(self._counts):
@@ -69,12 +83,40 @@ class DocumentWords:
             self._first[:] = NOWHERE
             self._best_run[:] = NOWHERE
         scratch = self._counts, self._first, self._best_run
+        if batch.few and self.wanted.issuperset(ALL):
+            return _FewKeys(batch, words, self._words.table, scratch)
         return _BatchKeys(batch, words, self._words.table, scratch)
 
     def _describe(self, texts: list[str]) -> npt.NDArray[np.int32]:
         ids = self._lower
         rows = [(ids.setdefault(text.lower(), len(ids)), case_of(text)) for text in texts]
         return np.array(rows, np.int32).reshape(-1, 2)
+
+
+class _FewKeys:
+    """The keys of all document columns of few tokens; see `_BatchKeys`."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        words: npt.NDArray[np.int32],
+        table: npt.NDArray[np.int32],
+        scratch: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    ) -> None:
+        from spacy_treecrf.features.kernels.document_keys import document_keys
+
+        keys = self._keys = np.empty((len(ALL), batch.n_tokens), np.uint64)
+        n, past = len(REPEATS), len(REPEATS) + len(RUNS)
+        parts = keys, keys[:n], keys[n:past], keys[past], keys[past + 1]
+        tokens = batch.array(ORTH), words, table, batch.offsets, batch.doc_offsets
+        self._bits = document_keys(*tokens, scratch, MOST_REPEATS, parts)
+
+    def keys(self, column: str) -> Keys:
+        keys: Keys = self._keys[ROW_OF[column]]
+        return keys
+
+    def has_values(self, column: str) -> bool:
+        return bool(self._bits >> ROW_OF[column] & 1)
 
 
 class _BatchKeys:
@@ -176,6 +218,7 @@ class DocumentColumn(Source):
         self.name = self.column = f"document.{kind}"
         self.window = window
         self.words = words
+        words.wanted.add(kind)
 
     def window_of(self, column: str) -> Window | None:
         return self.window if column == self.column else None
@@ -189,12 +232,18 @@ class DocumentColumn(Source):
     def read(self, batch: Batch, positions: npt.NDArray[np.int64]) -> Reading:
         keys = self.keys(batch)[positions]
         if self.kind in WORDS:
-            at_edge = keys == RUN_EDGE
-            texts = [text.lower() for text in batch.strings(np.where(at_edge, 0, keys))]
-            texts = ["<edge>" if edge else text for text, edge in zip(texts, at_edge, strict=True)]
+            strings = batch.vocab.strings
+            texts = ["<edge>" if key == RUN_EDGE else strings[key].lower() for key in keys.tolist()]
         else:
             texts = [self._text(key) for key in keys.tolist()]
         return Reading({self.column: [text or None for text in texts]})
+
+    def numbered(
+        self, batch: Batch, positions: npt.NDArray[np.int64], known: KnownValues
+    ) -> NumberedValues:
+        texts = self.read(batch, positions).texts[self.column]
+        get = known.texts[self.column].get
+        return NumberedValues(np.array([[get(text, 0) for text in texts]], np.int64), NO_NUMBERS)
 
     def forget(self, most: int) -> None:
         self.words.forget(most)

@@ -16,21 +16,20 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.engine.encoding.binning import MAX_BINS
 from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.limits import QUICK_AFTER
 from spacy_treecrf.engine.sequences import ABSENT
 from spacy_treecrf.features.batch import Batch
+from spacy_treecrf.features.cached_source import FEW_TOKENS, CachedSource, FewTokens
 from spacy_treecrf.features.layout import SourceTable, tables_of
 from spacy_treecrf.features.source import Entities, Source
 from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:
     from spacy_treecrf.features.fitting import ColumnLimits
-    from spacy_treecrf.features.kernels.key_table import KeyTable
     from spacy_treecrf.features.tallying import PartReading
 
 EncodedRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
-MAX_CACHED_ROWS = 2**15
-MAX_CACHED_BYTES = 2**25
 # Words that caches keep beyond a memory zone, so that the common ones are found out once.
 KEPT_WORDS = 2**14
 
@@ -113,6 +112,7 @@ class Extractor:
         self.reads_annotations = any(source.reads_annotations for source in self.sources)
         self._attrs = sorted({attr for source in self.sources for attr in source.attrs})
         self._cache: _Cache | None = None
+        self._n_calls = 0
         self._lock = _Lock()
 
     def check(self, vocab: Vocab) -> None:
@@ -222,8 +222,13 @@ class Extractor:
         with self._lock.held():
             cache = self._cache_of(batch.vocab, columns)
             cache.whole = False
-            for cached in cache.sources:
-                cached.write(batch, feature_ids, numeric)
+            self._n_calls += 1
+            batch.few = batch.n_tokens <= FEW_TOKENS and self._n_calls > QUICK_AFTER
+            if batch.few:
+                cache.few.write(batch, feature_ids, numeric)
+            else:
+                for cached in cache.sources:
+                    cached.write(batch, feature_ids, numeric)
             cache.whole = True
         columns.impute_bins(numeric)
         return feature_ids, numeric
@@ -301,48 +306,8 @@ class _Cache:
         self.columns = columns
         self.stamps = stamps
         self.sources = [
-            _CachedSource(source, table)
+            CachedSource(source, table)
             for source, table in zip(sources, tables, strict=True)
             if table.row_bytes
         ]
-
-
-class _CachedSource:
-    """A source, the rows that its keys have got, and the ids in these rows."""
-
-    def __init__(self, source: Source, table: SourceTable) -> None:
-        self.source = source
-        self.table = table
-        self.max_rows = min(MAX_CACHED_ROWS, MAX_CACHED_BYTES // table.row_bytes)
-        self._keys: KeyTable | None = None
-
-    def write(
-        self, batch: Batch, feature_ids: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
-    ) -> None:
-        """Fill in the slots that belong to this source."""
-        if self.source.is_empty(batch):
-            return  # the slots hold ABSENT
-        self.table.gather(self._rows(batch), batch.offsets, feature_ids, numeric)
-
-    def forget(self, most: int) -> None:
-        """Remove all rows if there are more than `most`."""
-        if not self.source.cached or (self._keys is not None and len(self._keys) > most):
-            self._keys = None
-            self.table.clear()
-
-    def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
-        from spacy_treecrf.features.kernels.key_table import KeyTable
-
-        source = self.source
-        if not source.cached:
-            positions = np.arange(batch.n_tokens)
-            self.table.add(1, batch.n_tokens, source.read(batch, positions))
-            return np.arange(1, batch.n_tokens + 1, dtype=np.int32)
-        self.forget(self.max_rows)
-        if self._keys is None:
-            self._keys = KeyTable(first_row=1)
-        rows, new = self._keys.rows_of(source.keys(batch))
-        if len(new):
-            first = self._keys.next_row - len(new)
-            self.table.add(first, len(new), source.read(batch, new))
-        return rows
+        self.few = FewTokens(self.sources)

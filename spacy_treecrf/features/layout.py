@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
-from spacy_treecrf.features.source import Reading, Source
+from spacy_treecrf.features.source import KnownValues, NumberedValues, Source
 from spacy_treecrf.features.words import grown
 
 if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
@@ -109,32 +110,29 @@ class SourceTable:
         for column in self.texts.values():
             self.feature_ids[0, column.cells] = column.ids[column.index.get(EDGE, 0)]
 
-    def add(self, first: int, n_rows: int, reading: Reading) -> None:
-        """Fill rows from `first` on with what was read."""
-        self.feature_ids = grown(self.feature_ids, first + n_rows)
-        self.bins = grown(self.bins, first + n_rows)
+    @cached
+    def known(self) -> KnownValues:
+        """The values that have ids, and the columns of numbers."""
+        return KnownValues({name: c.index for name, c in self.texts.items()}, list(self.numbers))
+
+    def add(self, first: int, n_rows: int, found: NumberedValues) -> None:
+        """Fill rows from `first` on with what was found."""
+        if first + n_rows > len(self.feature_ids):
+            self.feature_ids = grown(self.feature_ids, first + n_rows)
+            self.bins = grown(self.bins, first + n_rows)
         if self.texts:
             from spacy_treecrf.features.kernels.text_values import write_ids
 
-            values = np.zeros((len(self.texts), n_rows), np.int64)
-            for which, (name, texts) in enumerate(self.texts.items()):
-                if name in reading.texts:
-                    get = texts.index.get
-                    values[which] = [get(text, 0) for text in reading.texts[name]]
             feature_ids = self.feature_ids[first : first + n_rows]
-            write_ids(values, self._text_columns(), feature_ids)
-            for name in set(reading.missing) & set(self.texts):
+            write_ids(found.values, self._text_columns(), feature_ids)
+            for name in found.missing.keys() & self.texts.keys():
                 at = np.array(self.texts[name].cells)
-                where = np.flatnonzero(reading.missing[name])
+                where = np.flatnonzero(found.missing[name])
                 feature_ids[where[:, None], at] = np.array(self.missing_ids)[at]
         if self.numbers:
             from spacy_treecrf.features.kernels.bins import write_bins
 
-            numbers = np.full((len(self.numbers), n_rows), np.nan)
-            for column, name in enumerate(self.numbers):
-                if name in reading.numbers:
-                    numbers[column] = reading.numbers[name]
-            write_bins(numbers, self._binned_columns(), self.bins[first : first + n_rows])
+            write_bins(found.numbers, self._binned_columns(), self.bins[first : first + n_rows])
 
     def _text_columns(self) -> TextColumns:
         """The text columns as the kernel sees them."""

@@ -14,7 +14,14 @@ from spacy.vocab import Vocab
 from spacy_treecrf.features.batch import ORTH, Batch
 from spacy_treecrf.features.clusters import Clusters
 from spacy_treecrf.features.patterns import WordPattern
-from spacy_treecrf.features.source import Reading, Source, Texts, Window
+from spacy_treecrf.features.source import (
+    KnownValues,
+    NumberedValues,
+    Reading,
+    Source,
+    Texts,
+    Window,
+)
 from spacy_treecrf.features.vectors import Vectors
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -67,6 +74,7 @@ class LexemeSource(Source):
         self._of_lexeme: dict[str, Callable[[Lexeme], str | None]] = {}
         self._of_text: dict[str, Callable[[str], str | None]] = {}
         self._of_lower: dict[str, Callable[[str], str | None]] = {}
+        self._affixes: dict[str, tuple[int, slice]] = {}  # the length, and which part of the word
         for attr, window in attrs.items():
             column = attr.lower()
             self.windows[column] = window
@@ -79,9 +87,11 @@ class LexemeSource(Source):
         for n in prefixes:
             self.windows[f"prefix{n}"] = affix_window
             self._of_lower[f"prefix{n}"] = partial(_prefix, n)
+            self._affixes[f"prefix{n}"] = n, slice(n)
         for n in suffixes:
             self.windows[f"suffix{n}"] = affix_window
             self._of_lower[f"suffix{n}"] = partial(_suffix, n)
+            self._affixes[f"suffix{n}"] = n, slice(-n, None)
         for name, pattern in (patterns or {}).items():
             self.windows[f"pattern.{name}"] = pattern_window
             self._of_text[f"pattern.{name}"] = partial(_flag, pattern)
@@ -121,6 +131,81 @@ class LexemeSource(Source):
             columns.update(reading.texts)
             numbers = reading.numbers
         return Reading(columns, numbers)
+
+    def numbered(
+        self, batch: Batch, positions: npt.NDArray[np.int64], known: KnownValues
+    ) -> NumberedValues:
+        """Each word with as few calls as Python needs: new words take most of the time here."""
+        if self.vectors is not None and self.vectors.kind != "numeric":
+            return super().numbered(batch, positions, known)
+        keys = batch.array(ORTH)[positions]
+        texts = batch.strings(keys)
+        lowers = [text.lower() for text in texts]
+        of_clusters: dict[str, list[int]] = {}
+        if self.clusters is not None:
+            of_clusters = self._numbered_clusters(self.clusters.paths_of(keys, lowers), known)
+        lexemes: list[Lexeme] | None = None
+        values: list[list[int]] = []
+        for column, numbers in known.texts.items():
+            get = numbers.get
+            if column in self._affixes:
+                n, part = self._affixes[column]
+                own = [get(lower[part], 0) if len(lower) >= n else 0 for lower in lowers]
+            elif column in self._of_lower:
+                own = [get(lower, 0) for lower in lowers]
+            elif column in of_clusters:
+                own = of_clusters[column]
+            elif column == "orth":
+                own = [get(text, 0) for text in texts]
+            elif column in self._of_text:
+                of_text = self._of_text[column]
+                own = [get(of_text(text), 0) for text in texts]
+            else:
+                if lexemes is None:
+                    vocab = batch.vocab
+                    lexemes = [vocab[key] for key in keys.tolist()]
+                of_lexeme = self._of_lexeme[column]
+                own = [get(of_lexeme(lexeme), 0) for lexeme in lexemes]
+            values.append(own)
+        found = np.array(values, np.int64).reshape(len(values), len(keys))
+        return NumberedValues(found, self._numbers(batch, keys, texts, lowers, known))
+
+    def _numbered_clusters(self, paths: list[int], known: KnownValues) -> dict[str, list[int]]:
+        """The number of the cluster of each path, by column; there are few different paths."""
+        clusters = self.clusters
+        assert clusters is not None
+        columns = known.memo.get("clusters")
+        if columns is None:
+            columns = {column: {} for column in clusters.columns if column in known.texts}
+            known.memo["clusters"] = columns
+        found = {}
+        for column, of_path in columns.items():
+            numbers = known.texts[column]
+            for path in paths:
+                if path not in of_path:
+                    of_path[path] = numbers.get(clusters.text(column, path), 0)
+            found[column] = [of_path[path] for path in paths]
+        return found
+
+    def _numbers(
+        self,
+        batch: Batch,
+        keys: npt.NDArray[np.uint64],
+        texts: list[str],
+        lowers: list[str],
+        known: KnownValues,
+    ) -> npt.NDArray[np.float64]:
+        """The dimensions of the words' vectors that are known. shape: (n_numbers, n_words)"""
+        if self.vectors is None or not known.numbers:
+            return np.full((len(known.numbers), len(keys)), np.nan)
+        dimensions = known.memo.get("dimensions")
+        if dimensions is None:
+            dimensions = [int(name.removeprefix("vector")) for name in known.numbers]
+            known.memo["dimensions"] = dimensions
+        values = self.vectors.values(batch.vocab, keys, texts, lowers)
+        if dimensions != list(range(self.vectors.width)):
+            values = values[:, dimensions]
+        return np.ascontiguousarray(values.T)
 
     def stamp(self, vocab: Vocab) -> Any:
         if self.vectors is None and "is_oov" not in self.windows:

@@ -59,7 +59,7 @@ class Vectors:
         step = -(-batch.n_tokens // MAX_SAMPLE)
         words, repeats = np.unique(batch.array(ORTH)[::step], return_counts=True)
         texts = batch.strings(words)
-        values = self._values(batch.vocab, words, texts, [text.lower() for text in texts])
+        values = self.values(batch.vocab, words, texts, [text.lower() for text in texts])
         values = np.repeat(values, repeats, axis=0)
         self.edges = np.zeros((self.width, self.bins - 1))
         shares = np.arange(1, self.bins) / self.bins
@@ -71,7 +71,7 @@ class Vectors:
     def read(
         self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
     ) -> Reading:
-        values = self._values(vocab, keys, texts, lowers)
+        values = self.values(vocab, keys, texts, lowers)
         if self.kind == "numeric":
             return Reading(numbers={f"vector{d}": values[:, d] for d in range(self.width)})
         columns: dict[str, Texts] = {}
@@ -82,7 +82,7 @@ class Vectors:
             columns[f"vector{d}"] = [names[b] for b in bins.tolist()]
         return Reading(texts=columns)
 
-    def _values(
+    def values(
         self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
     ) -> npt.NDArray[np.float64]:
         """The vectors of words; NaN for a word without one. shape: (n_words, width)"""
@@ -105,11 +105,14 @@ class Vectors:
                 "by another attribute"
             )
         row_of = vectors.key2row.get
-        rows = np.array([row_of(key, -1) for key in wanted], np.int64)
-        lacking = np.flatnonzero(rows < 0)
-        rows[lacking] = [row_of(get_string_id(lowers[i]), -1) for i in lacking.tolist()]
-        values = _finite(_on_cpu(vectors.data[np.maximum(rows, 0)]))
-        values[rows < 0] = np.nan
+        rows = [row_of(key, -1) for key in wanted]
+        for i, row in enumerate(rows):
+            if row < 0:
+                rows[i] = row_of(get_string_id(lowers[i]), -1)
+        values = _finite(_on_cpu(vectors.data[rows]))
+        lacking = [i for i, row in enumerate(rows) if row < 0]
+        if lacking:
+            values[lacking] = np.nan
         return values
 
     def to_state(self) -> dict[str, Any]:
@@ -130,5 +133,7 @@ def _on_cpu(values: Any) -> npt.NDArray[np.float64]:
 
 
 def _finite(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    values[~np.isfinite(values)] = np.nan
+    finite = np.isfinite(values)
+    if not finite.all():
+        values[~finite] = np.nan
     return values

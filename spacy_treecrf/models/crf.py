@@ -29,7 +29,12 @@ from spacy_treecrf.engine.trees.preorder import forest_reader, preorder_state
 from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import longer, new_label_forests, start_moved, wider
-from spacy_treecrf.models.quick_prediction import QuickPredictor, quick_predictor
+from spacy_treecrf.models.quick_prediction import (
+    QuickPredictor,
+    QuickRows,
+    quick_predictor,
+    quick_rows,
+)
 from spacy_treecrf.models.ruled import check_rules, check_stored_rules
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
@@ -66,6 +71,10 @@ class CRF(SequenceModel):
         incomplete = in_trees(self.columns.missing, self.columns.map)
         order = self.settings.context_order
         return Scorer(self.potentials, self.columns.bin_values, order, incomplete)
+
+    @cached
+    def quick_rows(self) -> QuickRows | None:
+        return quick_rows(self.scorer, self.chain)
 
     @cached
     def quick(self) -> QuickPredictor | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -68,6 +69,18 @@ class Predictor:
         """Score sequences. allowed: uint8 (n_rows, n_labels), 0 where a label is ruled out."""
         return ScoredSequences(self, data, allowed)
 
+    def apply_quickly(self, data: Sequences, marginals: bool) -> ScoredSequences:
+        """What `apply` returns; few rows get scores, labels and marginals by one kernel.
+
+        marginals: Whether these will be asked for.
+        """
+        quick = self.model.quick_rows
+        if quick is not None and self.ruled is None and self.predictor == "viterbi":
+            found = quick.find(data.feature_ids, data.numeric, data.offsets, marginals)
+            if found is not None:
+                return _KnownSequences(self, data, *found)
+        return self.apply(data)
+
     def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
         return self.apply(data).scores
 
@@ -98,8 +111,9 @@ class ScoredSequences:
         self._bounds = blocks(data.offsets, predictor.model.score_bytes)
         self._kept: list[_Block] | None = None
         if len(self._bounds) < 2:
-            self._kept = [_Block(predictor, data, 0, data.n_sequences, self._masks)]
+            self._kept = [_block(predictor, data, 0, data.n_sequences, self._masks)]
         self._marginals: npt.NDArray[np.float64] | None = None
+        self._labels: npt.NDArray[np.int32] | None = None
 
     @property
     def scores(self) -> npt.NDArray[np.float32]:
@@ -118,13 +132,15 @@ class ScoredSequences:
             return ScoredSequences(self._predictor, self.data, allowed)
         twin = copy(self)
         twin._masks = (*self._masks, allowed)
-        twin._marginals = None
+        twin._marginals = twin._labels = None
         if self._kept is not None:
             twin._kept = [block.under(allowed) for block in self._kept]
         return twin
 
     def labels(self) -> npt.NDArray[np.int32]:
         """Ids of the predicted labels. shape: (n_rows,)"""
+        if self._labels is not None:
+            return self._labels
         return _joined([self._labels_of(block) for block in self._blocks()])
 
     def marginals(self) -> npt.NDArray[np.float64]:
@@ -154,6 +170,11 @@ class ScoredSequences:
         """
         if not len(spans):
             return np.empty(0)
+        nodes = self.marginals()
+        if self.chain.order <= 1 and (spans[:, 1] - spans[:, 0] == 1).all():
+            first = spans[:, 0]
+            single: npt.NDArray[np.float64] = nodes[first, labels[first]]
+            return single
         if self._kept is not None:
             return self._spans_of(self._kept[0], spans, labels)
         found = np.empty(len(spans))
@@ -195,7 +216,7 @@ class ScoredSequences:
             yield from self._kept
             return
         for first, last in self._bounds:
-            yield _Block(self._predictor, self.data, first, last, self._masks)
+            yield _block(self._predictor, self.data, first, last, self._masks)
 
     def _labels_of(self, block: _Block) -> npt.NDArray[np.int32]:
         predictor = self._predictor.predictor
@@ -237,38 +258,62 @@ class ScoredSequences:
         ]
 
 
-class _Block:
-    """Some sequences of a data set, and their scores.
+class _KnownSequences(ScoredSequences):
+    """Sequences whose scores, labels and perhaps marginals are known.
 
-    masks: uint8 (n_rows, n_labels) of the whole data set, 0 where a label is ruled out.
+    nodes: Marginals (n_rows, n_labels), or empty if they are not known.
     """
 
     def __init__(
         self,
         predictor: Predictor,
         data: Sequences,
-        first: int,
-        last: int,
-        masks: tuple[Mask, ...],
+        scores: npt.NDArray[np.float32],
+        labels: npt.NDArray[np.int32],
+        nodes: npt.NDArray[np.float64],
     ) -> None:
-        self.rows = data.rows_of((first, last))
-        self.data = data.part(first, last)
-        masks = tuple(mask[self.rows] for mask in masks)
-        model, workers = predictor.model, predictor.workers
-        self.beams: Beams | None = model.search(self.data, workers, masks[-1] if masks else None)
-        if self.beams is None:
-            self.scores = model.scores(self.data, workers)
-        else:
-            self.scores = self.beams.scores
-        for mask in masks:
-            _rule_out(self.scores, mask)
+        self.data = data
+        self.chain = predictor.model.chain
+        self._predictor = predictor
+        self._workers = predictor.workers
+        self._masks = ()
+        self._kept = [_Block(slice(0, len(labels)), data, None, scores)]
+        self._marginals = nodes if len(nodes) else None
+        self._labels = labels
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some sequences of a data set: their rows in it, what a search found, and their scores."""
+
+    rows: slice
+    data: Sequences
+    beams: Beams | None
+    scores: npt.NDArray[np.float32]
 
     def under(self, allowed: Mask) -> _Block:
         """The same block where a further mask rules labels out."""
-        twin = copy(self)
-        twin.scores = self.scores.copy()
+        twin = replace(self, scores=self.scores.copy())
         _rule_out(twin.scores, allowed[self.rows])
         return twin
+
+
+def _block(
+    predictor: Predictor, data: Sequences, first: int, last: int, masks: tuple[Mask, ...]
+) -> _Block:
+    """The sequences first to last - 1 of a data set, scored.
+
+    masks: uint8 (n_rows, n_labels) of the whole data set, 0 where a label is ruled out.
+    """
+    rows = data.rows_of((first, last))
+    own = data.part(first, last)
+    masks = tuple(mask[rows] for mask in masks)
+    model, workers = predictor.model, predictor.workers
+    beams = model.search(own, workers, masks[-1] if masks else None)
+    scores = model.scores(own, workers) if beams is None else beams.scores
+    for mask in masks:
+        _rule_out(scores, mask)
+    return _Block(rows, own, beams, scores)
 
 
 def blocks(offsets: npt.NDArray[np.int64], row_bytes: int) -> list[tuple[int, int]]:

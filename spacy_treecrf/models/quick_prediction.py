@@ -1,4 +1,4 @@
-"""A model prepared for short inputs: from feature dicts to labels by one kernel, in this thread."""
+"""A model prepared for short inputs: from dicts or rows to labels by one kernel, in this thread."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from spacy_treecrf.engine.boosting.small_inputs import (
     small_labels,
     small_labels_of_any_order,
     small_marginals,
+    small_rows,
+    small_rows_of_any_order,
 )
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.decoding import marginal_argmax
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.entry_tables import first_bin
+from spacy_treecrf.engine.encoding.item_codes import TextIds
 from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, IN_TREES
+from spacy_treecrf.engine.encoding.placing import Places
 from spacy_treecrf.engine.trees.histogram import N_BINS
 
 MAX_ROWS = 256
@@ -31,6 +35,59 @@ NO_CODES = np.empty(0, np.int32)
 
 Labels = npt.NDArray[np.int32]
 Nodes = npt.NDArray[np.float64]
+
+
+class QuickRows:
+    """What a model knows, listed for kernels that go from encoded rows to labels and marginals."""
+
+    def __init__(self, scorer: Scorer, transitions: Chain) -> None:
+        nothing = np.empty(0, np.int32)
+        texts, places = TextIds(*[nothing] * 3), Places(*[nothing] * 5)
+        arrays, self._sizes = _known(texts, places, scorer, transitions, 0)
+        self._listed, self._kept = listed(arrays, self._sizes)
+        self._n_labels = scorer.n_labels
+        is_bigram = transitions.order == 1 and self._sizes.n_tables == 1
+        self._find = small_rows if is_bigram else small_rows_of_any_order
+        self._has_marginals = transitions.scaled_moves.fit
+
+    def find(
+        self, feature_ids: Labels, numeric: npt.NDArray[np.uint8], offsets: Any, marginals: bool
+    ) -> tuple[npt.NDArray[np.float32], Labels, Nodes] | None:
+        """Scores, the best labels and, if they are wanted, marginals; None: not this way."""
+        n_rows, n_tables, n_labels = len(numeric), self._sizes.n_tables, self._n_labels
+        if not 0 < n_rows <= MAX_ROWS or n_rows * n_tables * n_labels > MAX_CELLS:
+            return None
+        if marginals and not self._has_marginals:
+            return None
+        scores = np.empty((n_rows, n_tables, n_labels), np.float32)
+        labels = np.zeros(n_rows, np.int32)
+        nodes = np.zeros((n_rows if marginals else 0, n_labels))
+        left = self._find(self._listed, feature_ids, numeric, offsets, scores, labels, nodes)
+        return (scores, labels, nodes) if left == 0 else None
+
+
+def _known(
+    texts: TextIds, places: Places, scorer: Scorer, transitions: Chain, first_bin: int
+) -> tuple[ModelArrays, Sizes]:
+    """The arrays of a model, and the numbers that kernels need beside them."""
+    linear = scorer.linear
+    if linear.is_zero:
+        weights = np.zeros((0, scorer.n_labels), np.float32)
+        bin_scores = np.zeros((scorer.n_numeric, N_BINS, scorer.n_labels), np.float32)
+    else:
+        weights, bin_scores = linear.categorical, linear.bin_scores
+    arrays = ModelArrays(
+        texts=texts,
+        places=places,
+        weights=weights,
+        bin_scores=bin_scores,
+        context_first=scorer.trees.contexts.first,
+        postings=scorer.trees.postings,
+        steps=transitions.steps,
+        edges=transitions.scaled_moves.factors,
+    )
+    n_tables = scorer.n_labels**scorer.order
+    return arrays, Sizes(n_tables, scorer.order, transitions.order, first_bin)
 
 
 class QuickPredictor:
@@ -43,28 +100,12 @@ class QuickPredictor:
     def __init__(self, columns: Columns, scorer: Scorer, transitions: Chain) -> None:
         self._ids = columns.item_ids
         self._n_labels = scorer.n_labels
-        n_tables = scorer.n_labels**scorer.order
-        self._row_cells = n_tables * scorer.n_labels + len(columns.slot_keys)
-        is_bigram = transitions.order == 1 and n_tables == 1
+        texts, first = self._ids.item_codes.text_ids, first_bin(columns.nothing, 0)
+        arrays, sizes = _known(texts, columns.places, scorer, transitions, first)
+        self._row_cells = sizes.n_tables * scorer.n_labels + len(columns.slot_keys)
+        is_bigram = transitions.order == 1 and sizes.n_tables == 1
         self._find_labels = small_labels if is_bigram else small_labels_of_any_order
         self._has_marginals = transitions.scaled_moves.fit
-        linear = scorer.linear
-        if linear.is_zero:
-            weights = np.zeros((0, scorer.n_labels), np.float32)
-            bin_scores = np.zeros((len(columns.numeric_names), N_BINS, scorer.n_labels), np.float32)
-        else:
-            weights, bin_scores = linear.categorical, linear.bin_scores
-        arrays = ModelArrays(
-            texts=self._ids.item_codes.text_ids,
-            places=columns.places,
-            weights=weights,
-            bin_scores=bin_scores,
-            context_first=scorer.trees.contexts.first,
-            postings=scorer.trees.postings,
-            steps=transitions.steps,
-            edges=transitions.scaled_moves.factors,
-        )
-        sizes = Sizes(n_tables, scorer.order, transitions.order, first_bin(columns.nothing, 0))
         self._listed, self._kept = listed(arrays, sizes)
 
     def labels(self, X: Any, predictor: str) -> list[list[int]] | None:
@@ -121,14 +162,22 @@ class QuickPredictor:
 
 def quick_predictor(columns: Columns, scorer: Scorer, transitions: Chain) -> QuickPredictor | None:
     """A model prepared for short inputs, or None where its kind takes other steps."""
-    trees = scorer.trees
     if type(columns) is not Columns:  # attributes of CRFsuite are looked up in another way
         return None
     if columns.missing in IN_TREES or columns.missing == IMPUTATION:
         return None
-    if trees.large.n_trees or trees.incomplete is not None or transitions.pruned:
-        return None
-    return QuickPredictor(columns, scorer, transitions)
+    return QuickPredictor(columns, scorer, transitions) if _is_plain(scorer, transitions) else None
+
+
+def quick_rows(scorer: Scorer, transitions: Chain) -> QuickRows | None:
+    """A model prepared for few rows, or None where its kind takes other steps."""
+    return QuickRows(scorer, transitions) if _is_plain(scorer, transitions) else None
+
+
+def _is_plain(scorer: Scorer, transitions: Chain) -> bool:
+    """Whether small trees and exact inference are all that a model has."""
+    trees = scorer.trees
+    return not (trees.large.n_trees or trees.incomplete is not None or transitions.pruned)
 
 
 def _no_labels(n: int) -> Labels:

@@ -15,7 +15,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 
-from spacy_treecrf.engine.limits import check_nbest, check_nbest_labels
+from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
 from spacy_treecrf.evaluation.calibration import expected_calibration_error
 from spacy_treecrf.labels.biluo import write_span
 from spacy_treecrf.pipeline.annotating import annotate
@@ -101,6 +101,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.cfg: dict[str, Any] = {}
         self.make_learner: type[Learner] | Callable[..., Learner] | None = None  # if not here
         self._learner: Learner | None = None
+        self._n_calls = 0
         self._mean_loss = MeanLoss()
         self._history = History(self.cfg)
         self.shim.features = features
@@ -222,10 +223,20 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
         found: list[Prediction] = []
+        docs = list(docs)
         with self._predictor() as predictor:
-            for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
-                found += self.decode(some, predictor.apply(self.encode(some), self.allowed(some)))
+            if len(docs) == 1:
+                return self.decode(docs, self._scored(predictor, docs))
+            for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
+                found += self.decode(some, self._scored(predictor, some))
         return found
+
+    def _scored(self, predictor: "Predictor", docs: Sequence[Doc]) -> "ScoredSequences":
+        allowed = self.allowed(docs)
+        self._n_calls += 1
+        if allowed is not None or self._n_calls <= QUICK_AFTER:
+            return predictor.apply(self.encode(docs), allowed)
+        return predictor.apply_quickly(self.encode(docs), bool(self.probabilities or self.min_prob))
 
     def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:
         """What `predict` says of docs whose sequences are scored already."""

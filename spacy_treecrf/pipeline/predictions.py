@@ -70,7 +70,7 @@ def with_probabilities(
         for first, own in zip(bounds, predictions, strict=False)
         for start, end, _ in own.spans
     ]
-    of_spans = scored.span_probabilities(np.array(rows, np.int64).reshape(-1, 2), ids).tolist()
+    of_spans = scored.span_probabilities(np.array(rows), ids).tolist() if rows else []
     ends = accumulate((len(own.spans) for own in predictions), initial=0)
     return [
         Prediction(own.labels, own.spans, chosen[a:b], of_spans[c:d])

@@ -212,9 +212,11 @@ _PREDICTING = (
     "models.predictor",
     "features.kernels.bins",
     "features.kernels.capital_runs",
+    "features.kernels.document_keys",
     "features.kernels.key_table",
     "features.kernels.phrases",
     "features.kernels.repeats",
+    "features.kernels.small_batches",
     "features.kernels.text_values",
     "features.kernels.windows",
 )

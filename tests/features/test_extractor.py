@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import ABSENT
-from spacy_treecrf.features import extractor as extractor_module
+from spacy_treecrf.features import cached_source
 from spacy_treecrf.features.token_features import create_token_features
 from tests.features.naive import (
     NLP,
@@ -139,7 +139,7 @@ def test_other_columns_and_other_vocabs_get_rows_of_their_own() -> None:
 
 
 def test_full_cache_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extractor_module, "MAX_CACHED_ROWS", 3)
+    monkeypatch.setattr(cached_source, "MAX_CACHED_ROWS", 3)
     features = create_token_features({"LOWER": [-1, 0]}, [], [])
     docs = make_docs("a b c d", "e f g h", "a f c h")
     columns, feature_ids, _ = numbers(features, docs)

@@ -63,6 +63,35 @@ def test_labels_and_marginals_are_those_of_the_ordinary_way(model: Any, sequence
     assert [label for own in by_position for label in own] == expected
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    sequences=st.lists(st.lists(ITEMS, max_size=20), min_size=1, max_size=4),
+    marginals=st.booleans(),
+)
+def test_few_rows_have_the_labels_and_marginals_of_the_ordinary_way(
+    model: Any, sequences: Any, marginals: bool
+) -> None:
+    data = Sequences.unlabelled(*naive_encode(model.columns, sequences))
+    predictor = Predictor(model, Workers(1), "viterbi")
+    quick, ordinary = predictor.apply_quickly(data, marginals), predictor.apply(data)
+    assert (type(quick) is type(ordinary)) == (data.n_rows == 0)
+    np.testing.assert_array_equal(quick.labels(), ordinary.labels())
+    np.testing.assert_array_equal(quick.scores, ordinary.scores)
+    np.testing.assert_array_equal(quick.marginals(), ordinary.marginals())
+    first = np.flatnonzero(
+        np.arange(data.n_rows) + 1 < np.repeat(data.offsets[1:], np.diff(data.offsets))
+    )
+    spans = np.stack([first, first + 2], axis=1)
+    found = quick.span_probabilities(spans, quick.labels())
+    np.testing.assert_array_equal(found, ordinary.span_probabilities(spans, ordinary.labels()))
+    if data.n_rows:
+        allowed = np.ones((data.n_rows, len(model.labels)), np.uint8)
+        allowed[:, 0] = 0
+        np.testing.assert_array_equal(
+            quick.under(allowed).labels(), ordinary.under(allowed).labels()
+        )
+
+
 @pytest.mark.parametrize("name", ORDINARY)
 def test_other_kinds_of_models_are_left_to_the_ordinary_way(name: str) -> None:
     assert BoostedCRF(**{**SMALL, **ORDINARY[name]}).fit(X, Y).model_.quick is None

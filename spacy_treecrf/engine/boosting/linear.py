@@ -18,6 +18,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, GradientOfLabel
 from spacy_treecrf.engine.exact_sums import exact_total
 from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.intrinsics import prefetch
 from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.sequences import BLOCK_ROWS, CHUNK_ROWS, Sequences, cut_rows
@@ -87,6 +88,10 @@ def add_linear_scores(
     n_features, n_labels = weights.shape
     for i in range(len(out)):
         row = first + i
+        for slot in range(feature_ids.shape[1] if i + 1 < len(out) else 0):
+            feature = feature_ids[row + 1, slot]
+            if 0 <= feature < n_features:
+                prefetch(weights, feature, 0)
         at = np.int64(row)
         while at != NOWHERE:
             for slot in range(feature_ids.shape[1]):

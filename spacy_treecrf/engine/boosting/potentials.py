@@ -188,7 +188,7 @@ class ForestScorer:
                 self.large.select(wide), n_features, n_numeric, contexts.labels
             )
         self.small = forest.select(small)
-        self.postings = build_postings(self.small, n_labels, n_features, n_numeric, contexts.labels)
+        self.postings = build_postings(self.small, n_labels, n_features, contexts.labels)
         self.incomplete = incomplete if forest.missing_branches is not None else None
 
     @property
@@ -311,6 +311,7 @@ class Scorer:
         """
         self.linear = LinearScorer(potentials.linear, bin_values)
         self.n_features, self.n_labels = potentials.linear.categorical.shape
+        self.n_numeric = len(bin_values)
         self.order = context_order
         contexts = list_contexts(self.n_labels, context_order)
         self.trees = ForestScorer(

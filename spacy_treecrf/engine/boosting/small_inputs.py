@@ -79,6 +79,12 @@ def _int32(listed: Ints, i: int) -> npt.NDArray[np.int32]:
 
 
 @step
+def _uint8(listed: Ints, i: int) -> npt.NDArray[np.uint8]:
+    found: npt.NDArray[np.uint8] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint8)
+    return found
+
+
+@step
 def _uint32(listed: Ints, i: int) -> npt.NDArray[np.uint32]:
     found: npt.NDArray[np.uint32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint32)
     return found
@@ -148,8 +154,8 @@ def _postings(listed: Ints) -> Postings:
         feature_tree=_uint32(listed, 19),
         feature_mask=_uint64(listed, 20),
         numeric_first=_int32(listed, 21),
-        numeric_threshold=_int32(listed, 22),
-        numeric_tree=_uint32(listed, 23),
+        numeric_column=_int32(listed, 22),
+        numeric_threshold=_uint8(listed, 23),
         numeric_mask=_uint64(listed, 24),
         context_mask=_uint64_table(listed, 25),
         held_first=_int32(listed, 26),
@@ -184,16 +190,20 @@ def _placed(listed: Ints, ends: Ints, ids: Ids) -> tuple[Ids, npt.NDArray[np.uin
 
 
 @step
-def _scores(listed: Ints, ends: Ints, ids: Ids, offsets: Ints) -> npt.NDArray[np.float32]:
-    """Return the scores of rows. shape: (n_rows, n_tables, n_labels)"""
-    feature_ids, numeric = _placed(listed, ends, ids)
+def _add_scores(
+    listed: Ints,
+    feature_ids: Ids,
+    numeric: npt.NDArray[np.uint8],
+    offsets: Ints,
+    scores: npt.NDArray[np.float32],
+) -> None:
+    """Set the scores (n_rows, n_tables, n_labels) of rows."""
     n_rows = len(numeric)
     weights, bin_scores = _linear(listed)
     n_labels = weights.shape[1]
     linear = np.zeros((n_rows, n_labels), np.float32)
     add_linear_scores(feature_ids, numeric, weights, bin_scores, 0, linear)
     n_tables = listed[0, 0]
-    scores = np.empty((n_rows, n_tables, n_labels), np.float32)
     lags = np.empty(n_rows, np.uint8)
     rows = np.empty(n_rows, np.int64)
     for s in range(len(offsets) - 1):
@@ -205,7 +215,71 @@ def _scores(listed: Ints, ends: Ints, ids: Ids, offsets: Ints) -> npt.NDArray[np
                     scores[row, c, k] = linear[row, k]
     data = ScoredRows(feature_ids, numeric, lags)
     add_tree_scores(data, rows, _int64(listed, 11), n_labels, _postings(listed), scores)
+
+
+@step
+def _scores(listed: Ints, ends: Ints, ids: Ids, offsets: Ints) -> npt.NDArray[np.float32]:
+    """Return the scores of rows of dicts. shape: (n_rows, n_tables, n_labels)"""
+    feature_ids, numeric = _placed(listed, ends, ids)
+    scores = np.empty((len(numeric), listed[0, 0], listed[9, 2]), np.float32)
+    _add_scores(listed, feature_ids, numeric, offsets, scores)
     return scores
+
+
+@step
+def _add_marginals(
+    listed: Ints,
+    scores: npt.NDArray[np.float32],
+    offsets: Ints,
+    nodes: npt.NDArray[np.float64],
+) -> int:
+    """Write P(y_t = k) into nodes, which are 0; returns -1 where the scaled pass gives up."""
+    n = len(offsets) - 1
+    out = Marginals(np.empty((0, 0, 0), np.float32), nodes, np.empty(n))
+    allowed = np.empty((0, 0), np.uint8)
+    chunk = ScoredChunk(scores, offsets, 0, n)
+    scaled_pass(chunk, _steps(listed), _float64_table(listed, 34), allowed, out)
+    for s in range(n):
+        if np.isnan(out.log_z[s]):
+            return -1
+    return 0
+
+
+@kernel
+def small_rows(
+    listed: Ints,
+    feature_ids: Ids,
+    numeric: npt.NDArray[np.uint8],
+    offsets: Ints,
+    scores: npt.NDArray[np.float32],
+    labels: Ids,
+    nodes: npt.NDArray[np.float64],
+) -> int:
+    """Write scores, best labels and marginals of encoded rows; -1 where the scaled pass gives up.
+
+    nodes: 0 before, or empty if no marginals are wanted.
+    """
+    _add_scores(listed, feature_ids, numeric, offsets, scores)
+    n = len(offsets) - 1
+    viterbi_bigram(ScoredChunk(scores, offsets, 0, n), _steps(listed), labels, np.empty(n))
+    return _add_marginals(listed, scores, offsets, nodes) if len(nodes) else 0
+
+
+@kernel
+def small_rows_of_any_order(
+    listed: Ints,
+    feature_ids: Ids,
+    numeric: npt.NDArray[np.uint8],
+    offsets: Ints,
+    scores: npt.NDArray[np.float32],
+    labels: Ids,
+    nodes: npt.NDArray[np.float64],
+) -> int:
+    """Do the same for chains of any order and scores that depend on the context."""
+    _add_scores(listed, feature_ids, numeric, offsets, scores)
+    n = len(offsets) - 1
+    viterbi_general(ScoredChunk(scores, offsets, 0, n), _steps(listed), labels, np.empty(n))
+    return _add_marginals(listed, scores, offsets, nodes) if len(nodes) else 0
 
 
 @kernel
@@ -274,12 +348,4 @@ def small_marginals(
         n_asked = resolve(items, _texts(listed), ids)
         if n_asked:
             return int(n_asked)
-    n = len(offsets) - 1
-    chunk = ScoredChunk(_scores(listed, ends, ids, offsets), offsets, 0, n)
-    out = Marginals(np.empty((0, 0, 0), np.float32), nodes, np.empty(n))
-    allowed = np.empty((0, 0), np.uint8)
-    scaled_pass(chunk, _steps(listed), _float64_table(listed, 34), allowed, out)
-    for s in range(n):
-        if np.isnan(out.log_z[s]):
-            return -1
-    return 0
+    return int(_add_marginals(listed, _scores(listed, ends, ids, offsets), offsets, nodes))

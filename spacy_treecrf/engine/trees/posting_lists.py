@@ -3,7 +3,8 @@
 "Test is false" is always the left child, so a row that no test of a tree holds for falls into
 its leftmost leaf. Only the tests that *hold* matter: each clears the leaves of its left subtree
 from the tree's bit mask, and the lowest bit that remains is the row's leaf. A feature that many
-trees test has its masks for all trees in one row, which are applied as vectors.
+trees test has its masks for all trees in one row, which are applied as vectors. Tests of bins, of
+which half hold, are tried one by one instead, each for several rows at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.fixed_grid import GRID
-from spacy_treecrf.engine.intrinsics import lowest_bit
+from spacy_treecrf.engine.intrinsics import LANES, lowest_bit, masks_of_lanes
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.trees.forest import Forest
@@ -54,9 +55,9 @@ class Postings(NamedTuple):
     feature_first: npt.NDArray[np.int32]  # shape: (n_features + 1,), of the other features
     feature_tree: npt.NDArray[np.uint32]
     feature_mask: npt.NDArray[np.uint64]
-    numeric_first: npt.NDArray[np.int32]  # shape: (n_numeric + 1,)
-    numeric_threshold: npt.NDArray[np.int32]  # rising within a column
-    numeric_tree: npt.NDArray[np.uint32]
+    numeric_first: npt.NDArray[np.int32]  # shape: (n_trees + 1,), of the tests of bins
+    numeric_column: npt.NDArray[np.int32]
+    numeric_threshold: npt.NDArray[np.uint8]
     numeric_mask: npt.NDArray[np.uint64]
     context_mask: npt.NDArray[np.uint64]  # shape: (n_trees with contexts, n_contexts)
     # The same without contexts in which no test of the tree holds: most are such.
@@ -136,7 +137,6 @@ def build_postings(
     forest: Forest,
     n_labels: int,
     n_features: int,
-    n_numeric: int,
     context_labels: npt.NDArray[np.int32],
 ) -> Postings:
     """Index the trees of a forest."""
@@ -153,7 +153,6 @@ def build_postings(
     dense_of, dense = _dense_masks(forest, tests, tree_of, mask, n_features)
     tests = tests[dense_of[feature[tests]] < 0]
     bins = np.flatnonzero(kind == NUMERIC)
-    bins = bins[np.lexsort((threshold[bins], feature[bins]))]
     n_plain = n_trees - len(np.unique(tree_of[kind == CONTEXT]))
     context_mask = np.full((n_trees - n_plain, len(context_labels)), ALL_LEAVES, np.uint64)
     for node in np.flatnonzero(kind == CONTEXT):
@@ -181,9 +180,9 @@ def build_postings(
         feature_first=np.searchsorted(feature[tests], np.arange(n_features + 1)).astype(np.int32),
         feature_tree=tree_of[tests].astype(np.uint32),
         feature_mask=mask[tests],
-        numeric_first=np.searchsorted(feature[bins], np.arange(n_numeric + 1)).astype(np.int32),
-        numeric_threshold=threshold[bins],
-        numeric_tree=tree_of[bins].astype(np.uint32),
+        numeric_first=np.searchsorted(tree_of[bins], np.arange(n_trees + 1)).astype(np.int32),
+        numeric_column=feature[bins],
+        numeric_threshold=threshold[bins].astype(np.uint8),
         numeric_mask=mask[bins],
         context_mask=context_mask,
         held_first=np.searchsorted(held_tree, np.arange(len(context_mask) + 1)).astype(np.int32),
@@ -230,20 +229,10 @@ def apply_bins(
     numeric: npt.NDArray[np.uint8], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
 ) -> None:
     """Clear from each tree's mask the leaves that the row's bins rule out."""
-    for column in range(numeric.shape[1]):
-        bin_ = numeric[row, column]
-        first = np.int64(postings.numeric_first[column])
-        # Looked for first: a loop that does not compare runs faster.
-        past = first  # the first posting whose test does not hold
-        end = np.int64(postings.numeric_first[column + 1])
-        while past < end:
-            middle = (past + end) // 2
-            if postings.numeric_threshold[middle] < bin_:
-                past = middle + 1
-            else:
-                end = middle
-        for p in range(first, past):
-            masks[postings.numeric_tree[p]] &= postings.numeric_mask[p]
+    for tree in range(len(masks)):
+        for p in range(postings.numeric_first[tree], postings.numeric_first[tree + 1]):
+            holds = numeric[row, postings.numeric_column[p]] > postings.numeric_threshold[p]
+            masks[tree] &= postings.numeric_mask[p] if holds else ALL_LEAVES
 
 
 @step
@@ -253,6 +242,53 @@ def _same_bins(numeric: npt.NDArray[np.uint8], row: int, other: int) -> bool:
     for column in range(numeric.shape[1]):
         same &= numeric[row, column] == numeric[other, column]
     return same
+
+
+@step
+def _share_lanes(
+    numeric: npt.NDArray[np.uint8],
+    rows: npt.NDArray[np.int64],
+    start: int,
+    lane_of: npt.NDArray[np.int64],
+    bins: npt.NDArray[np.uint8],
+) -> int:
+    """Give the rows from the start on their lanes and write these lanes' bins (n_columns, LANES).
+
+    Rows of the same bins that follow each other share a lane. Returns the first row, or the number
+    of all, for which no lane is left.
+    """
+    lane = -1
+    i = start
+    while i < len(rows):
+        if i == start or not _same_bins(numeric, rows[i], rows[i - 1]):
+            lane += 1
+            if lane == LANES:
+                break
+            for column in range(numeric.shape[1]):
+                bins[column, lane] = numeric[rows[i], column]
+        lane_of[i] = lane
+        i += 1
+    return i
+
+
+@step
+def _apply_lanes(
+    postings: Postings, bins: npt.NDArray[np.uint8], masks: npt.NDArray[np.uint64]
+) -> None:
+    """Set masks (LANES, n_trees) to the leaves that the bins of each lane leave."""
+    found = np.empty(LANES, np.uint64)
+    for tree in range(masks.shape[1]):
+        masks_of_lanes(
+            postings.numeric_column,
+            postings.numeric_threshold,
+            postings.numeric_mask,
+            bins,
+            found,
+            postings.numeric_first[tree],
+            postings.numeric_first[tree + 1],
+        )
+        for lane in range(LANES):
+            masks[lane, tree] = found[lane]
 
 
 @step
@@ -325,24 +361,27 @@ def add_tree_scores(
     """
     n_trees = len(postings.tree_class)
     n_plain = postings.class_first[n_labels]
+    n_numeric = data.numeric.shape[1]
     masks = np.empty((min(ROWS_AT_ONCE, len(rows)), n_trees), np.uint64)
-    bin_masks = np.empty(n_trees, np.uint64)
+    bins = np.zeros((n_numeric, LANES), np.uint8)
+    lane_of = np.zeros(len(rows), np.int64)
+    bin_masks = np.empty((LANES if n_numeric else 1, n_trees), np.uint64)
     for tree in range(n_trees):
-        bin_masks[tree] = ALL_LEAVES
+        bin_masks[0, tree] = ALL_LEAVES
     units = np.empty((ROWS_AT_ONCE, n_labels), np.int64)  # of rows, after any context
     more = np.zeros((scores.shape[1], n_labels), np.int64)  # beside it, after some
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        n = min(ROWS_AT_ONCE, len(rows) - start)
+    shared = len(rows) if n_numeric == 0 else 0  # rows before it have their lanes
+    start = 0
+    while start < len(rows):
+        if start == shared:
+            shared = _share_lanes(data.numeric, rows, start, lane_of, bins)
+            _apply_lanes(postings, bins, bin_masks)
+        n = min(ROWS_AT_ONCE, shared - start)
         for i in range(start, start + n):
-            row = rows[i]
-            if data.numeric.shape[1] and (i == 0 or not _same_bins(data.numeric, row, rows[i - 1])):
-                for tree in range(n_trees):
-                    bin_masks[tree] = ALL_LEAVES
-                apply_bins(data.numeric, row, postings, bin_masks)
             own = masks[i - start]
             for tree in range(n_trees):  # a slice would take seconds to compile
-                own[tree] = bin_masks[tree]
-            apply_features(data.feature_ids, row, postings, own)
+                own[tree] = bin_masks[lane_of[i], tree]
+            apply_features(data.feature_ids, rows[i], postings, own)
         _add_plain_trees(postings, masks, n, units)
         for i in range(n):
             row = rows[start + i]
@@ -354,3 +393,4 @@ def add_tree_scores(
             for c in range(n_valid):
                 for k in range(n_labels):
                     scores[row, c, k] += np.float32((units[i, k] + more[c, k]) / GRID)
+        start += n

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_treecrf.engine.boosting.linear import LinearWeights, linear_scores
 from spacy_treecrf.engine.boosting.potentials import ForestScorer, Potentials, Scorer
-from spacy_treecrf.engine.sequences import ABSENT, CHUNK_ROWS, MISSING, Sequences
+from spacy_treecrf.engine.sequences import ABSENT, CHUNK_ROWS, FEW_ROWS, MISSING, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.trees.posting_lists import MAX_MASK_LEAVES, ScoredRows
@@ -152,6 +152,16 @@ def test_a_feature_in_two_slots_of_a_row_counts_once():
     data = random_rows(6, [8])
     data.feature_ids[:, 2] = data.feature_ids[:, 3] = 9
     assert_all_agree(random_forest(7, [20] * 5), data, 0)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 40])
+def test_rows_that_share_their_bins_and_those_that_do_not_agree(n_bins):
+    """More than LANES different bins, and runs of rows of the same ones."""
+    data = random_rows(5, [FEW_ROWS + 9], n_numeric=3)
+    data.numeric[:] = data.numeric[np.arange(data.n_rows) % n_bins].copy()
+    forest = random_forest(5, [30, 64, 1, 17], N_FEATURES, 3, N_LABELS, 0)
+    expected = by_traversal(forest, data, 0)
+    np.testing.assert_array_equal(by_scorer(forest, data, 0), expected)
 
 
 def test_chunks_and_threads_do_not_matter():

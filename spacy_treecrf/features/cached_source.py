@@ -1,0 +1,151 @@
+"""The rows that keys of sources have got: found once for each key, then gathered for tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_not
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.features.batch import Batch
+from spacy_treecrf.features.layout import SourceTable
+from spacy_treecrf.features.source import Source
+
+if TYPE_CHECKING:
+    from spacy_treecrf.features.kernels.key_table import KeyTable
+
+MAX_CACHED_ROWS = 2**15
+MAX_CACHED_BYTES = 2**25
+FEW_TOKENS = 256  # of a batch that all sources are gathered for at once
+
+
+class CachedSource:
+    """A source, the rows that its keys have got, and the ids in these rows.
+
+    version: Changes whenever arrays may lie elsewhere than before.
+    """
+
+    def __init__(self, source: Source, table: SourceTable) -> None:
+        self.source = source
+        self.table = table
+        self.max_rows = min(MAX_CACHED_ROWS, MAX_CACHED_BYTES // table.row_bytes)
+        self.version = 0
+        self._keys: KeyTable | None = None
+        self._listed_keys: npt.NDArray[np.uint64] | None = None
+        self._runs = [np.ascontiguousarray(runs, np.int64) for runs in table.runs]
+
+    def write(
+        self, batch: Batch, feature_ids: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
+    ) -> None:
+        """Fill in the slots that belong to this source."""
+        if self.source.is_empty(batch):
+            return  # the slots hold ABSENT
+        self.table.gather(self._rows(batch), batch.offsets, feature_ids, numeric)
+
+    def forget(self, most: int) -> None:
+        """Remove all rows if there are more than `most`."""
+        if not self.source.cached or (self._keys is not None and len(self._keys) > most):
+            self._keys = self._listed_keys = None
+            self.table.clear()
+            self.version += 1
+
+    def add(self, batch: Batch) -> None:
+        """Find the rows of keys that have none."""
+        self._rows(batch)
+
+    def listed(self) -> list[int]:
+        """Where everything lies, in the order of `kernels.small_batches`, until a row is added."""
+        from spacy_treecrf.features.kernels.key_table import KeyTable
+
+        if self._keys is None:
+            self._keys = KeyTable(first_row=1)
+        keys, table = self._keys, self.table
+        self._listed_keys = keys.keys
+        id_runs, bin_runs = self._runs
+        return [
+            _address(keys.keys),
+            _address(keys.rows),
+            len(keys.keys),
+            _address(table.feature_ids),
+            table.feature_ids.shape[1],
+            _address(table.bins),
+            table.bins.shape[1],
+            _address(id_runs),
+            id_runs.shape[1],
+            _address(bin_runs),
+            bin_runs.shape[1],
+        ]
+
+    def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
+        from spacy_treecrf.features.kernels.key_table import KeyTable
+
+        source = self.source
+        if not source.cached:
+            positions = np.arange(batch.n_tokens)
+            found = source.numbered(batch, positions, self.table.known)
+            self.table.add(1, batch.n_tokens, found)
+            return np.arange(1, batch.n_tokens + 1, dtype=np.int32)
+        self.forget(self.max_rows)
+        if self._keys is None:
+            self._keys = KeyTable(first_row=1)
+        rows, new = self._keys.rows_of(source.keys(batch))
+        if len(new):
+            table = self.table
+            before = self._listed_keys, table.feature_ids, table.bins
+            first = self._keys.next_row - len(new)
+            table.add(first, len(new), source.numbered(batch, new, table.known))
+            if any(map(is_not, before, (self._keys.keys, table.feature_ids, table.bins))):
+                self.version += 1
+        return rows
+
+
+class FewTokens:
+    """All sources, listed for a kernel that writes the slots of few tokens by one call."""
+
+    def __init__(self, sources: Sequence[CachedSource]) -> None:
+        self._cached = [source for source in sources if source.source.cached]
+        self._others = [source for source in sources if not source.source.cached]
+        self._listed = np.empty((0, 0), np.int64)
+        self._versions = [-1] * len(self._cached)  # of what is listed
+
+    def write(
+        self, batch: Batch, feature_ids: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
+    ) -> None:
+        """Fill in the slots of all sources."""
+        from spacy_treecrf.features.kernels.small_batches import N_LISTED, encode_small
+
+        for other in self._others:
+            other.write(batch, feature_ids, numeric)
+        if not len(self._listed):
+            self._listed = np.zeros((max(1, len(self._cached)), N_LISTED), np.int64)
+        active = [s for s, own in enumerate(self._cached) if not own.source.is_empty(batch)]
+        n = len(active)
+        keys = np.empty((n, batch.n_tokens), np.uint64)
+        for a, s in enumerate(active):
+            keys[a] = self._cached[s].source.keys(batch)
+        which = np.array(active, np.int64)
+        unknown = np.empty(n, np.int64)
+        rows = np.empty((n, batch.n_tokens), np.int32)
+        while True:
+            for s in active:
+                self._list(s)
+            arguments = which, keys, batch.offsets, rows, unknown, feature_ids, numeric
+            if not encode_small(self._listed, *arguments):
+                return
+            for s, n_unknown in zip(active, unknown.tolist(), strict=True):
+                if n_unknown:
+                    self._cached[s].add(batch)
+
+    def _list(self, s: int) -> None:
+        """List a source anew if it has changed."""
+        own = self._cached[s]
+        if own.version != self._versions[s]:
+            self._listed[s] = own.listed()
+            self._versions[s] = own.version
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

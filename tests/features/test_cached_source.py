@@ -1,0 +1,115 @@
+"""Few tokens by one kernel, and new words by few calls: the same cells as the ordinary way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_treecrf.features import extractor
+from spacy_treecrf.features.batch import ORTH, Batch
+from spacy_treecrf.features.document import KINDS
+from spacy_treecrf.features.extractor import Extractor
+from spacy_treecrf.features.layout import tables_of
+from spacy_treecrf.features.source import Source
+from spacy_treecrf.features.token_features import create_token_features
+from tests.features.naive import offsets_of
+
+WORDS = ["Ann", "ann", "ANN", "saw", "Bob", "Smith", "in", "York", "<edge>", "x", "é9", "McX", "."]
+NEW_WORDS = [*WORDS, "unseen", "Unseen", "ANNS", "yorks"]
+TRAINING = ["Ann saw Bob Smith . ", "Bob in York saw ANN", "ann x é9 <edge> McX", "SMITH YORK ANN"]
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    nlp = spacy.blank("en")
+    paths = {"ann": 0b11, "Bob": 0b100101, "york": 0b1, "saw": 0}
+    nlp.vocab.lookups.add_table("lexeme_cluster", paths)
+    for i, word in enumerate(["Ann", "bob", "york", "unseen"]):
+        nlp.vocab.set_vector(word, np.array([i, -i, np.inf if i == 2 else 0.5], "f"))
+    return nlp
+
+
+def new_features() -> Extractor:
+    return create_token_features(
+        {"ORTH": [0], "LOWER": [-1, 0, 1], "SHAPE": [0, 1], "IS_TITLE": [0], "LENGTH": [0]},
+        [1, 3, 7],
+        [2],
+        clusters=[2, 0],
+        cluster_window=[-1, 0],
+        vectors=4,
+        vector_window=[0],
+        patterns={"digit": "[0-9]"},
+        document=list(KINDS),
+    )
+
+
+def docs_of(nlp: Language, texts: list[list[str]]) -> list[Doc]:
+    return [Doc(nlp.vocab, words=words) for words in texts]
+
+
+TEXTS = st.lists(st.lists(st.sampled_from(NEW_WORDS), max_size=12), min_size=1, max_size=3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(batches=st.lists(TEXTS, min_size=1, max_size=3))
+def test_few_tokens_have_the_cells_of_the_ordinary_way(
+    nlp: Language, batches: list[list[list[str]]]
+) -> None:
+    quick, plain = new_features(), new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    found = {}
+    for features in (quick, plain):
+        columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+        found[features] = columns
+    with pytest.MonkeyPatch.context() as patch:
+        for texts in batches:  # rows that were found before are used again
+            docs = docs_of(nlp, texts)
+            patch.setattr(extractor, "QUICK_AFTER", -1)
+            encoded = quick.encode(docs, offsets_of(docs), found[quick])
+            patch.setattr(extractor, "QUICK_AFTER", 10**9)
+            expected = plain.encode(docs, offsets_of(docs), found[plain])
+            patch.undo()
+            np.testing.assert_array_equal(encoded[0], expected[0])
+            np.testing.assert_array_equal(encoded[1], expected[1])
+
+
+@settings(max_examples=40, deadline=None)
+@given(words=st.lists(st.sampled_from(NEW_WORDS), min_size=1, max_size=12))
+def test_new_words_get_the_numbers_that_reading_them_would_give(
+    nlp: Language, words: list[str]
+) -> None:
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    docs = docs_of(nlp, [words])
+    batch = Batch(docs, offsets_of(docs), [ORTH])
+    positions = np.arange(len(words))
+    for source, table in zip(features.sources, tables_of(columns, features.sources), strict=True):
+        if table.row_bytes:
+            found = source.numbered(batch, positions, table.known)
+            expected = Source.numbered(source, batch, positions, table.known)
+            np.testing.assert_array_equal(found.values, expected.values)
+            if len(expected.numbers):
+                np.testing.assert_array_equal(found.numbers, expected.numbers)
+
+
+def test_what_is_forgotten_is_found_again(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    doc = Doc(nlp.vocab, words=NEW_WORDS)
+    offsets = np.array([0, len(doc)])
+    expected = features.encode([doc], offsets, columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extractor, "KEPT_WORDS", 0)
+        features.forget()
+    for _ in range(2):
+        encoded = features.encode([doc], offsets, columns)
+        np.testing.assert_array_equal(encoded[0], expected[0])
+        np.testing.assert_array_equal(encoded[1], expected[1])
