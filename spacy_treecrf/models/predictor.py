@@ -274,6 +274,7 @@ class _KnownSequences(ScoredSequences):
     ) -> None:
         self.data = data
         self.chain = predictor.model.chain
+        self.ruled = None  # nothing is known in advance where there are rules
         self._predictor = predictor
         self._workers = predictor.workers
         self._masks = ()

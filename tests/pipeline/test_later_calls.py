@@ -22,7 +22,8 @@ def told(nlp: Language, words: list[str]) -> tuple[Any, ...]:
     probabilities = [(ent.start, ent.end, ent.label_, ent._.treecrf_prob) for ent in doc.ents]
     spans = [(s.start, s.end, s.label_, s._.treecrf_prob) for g in doc.spans.values() for s in g]
     tokens = [(token.tag_, token.pos_, token._.treecrf_prob) for token in doc]
-    return probabilities, spans, tokens, [token._.get("tiny_kind") for token in doc]
+    kinds = [token._.get("tiny_kind") for token in doc if token.has_extension("tiny_kind")]
+    return probabilities, spans, tokens, kinds
 
 
 def first_and_later(nlp: Language, words: list[str]) -> list[tuple[Any, ...]]:
