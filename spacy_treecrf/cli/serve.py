@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import reports_errors
+from spacy_treecrf.cli.common import FAILED, reports_errors, say
 from spacy_treecrf.cli.interrupts import noted_interrupts
 from spacy_treecrf.cli.serving_process import command
 
@@ -65,7 +65,9 @@ def serve(
             try:
                 annotator = ProcessAnnotator(command(model, pipe, threads), timeout)
             except NotReady as failure:
-                raise typer.Exit(failure.code) from None
+                if failure.code < 0:
+                    say(f"treecrf: {failure}")
+                raise typer.Exit(FAILED) from None
             app = make_app(annotator, limits, server.hosts_for(host, bound, allow_host or []))
             serving = f"serving {model} at {server.address_of(bound)}"
             server.run(app, bound, limits, lambda: typer.echo(serving), interrupts.check)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
+import queue
 import signal
 import sys
+import threading
 from dataclasses import asdict
 from typing import BinaryIO
 
@@ -35,13 +37,29 @@ def run(model: str, pipe: str | None, threads: int) -> None:
     # What is loaded by now stays: Python need not look through it for garbage again and again.
     gc.collect()
     gc.freeze()
-    try:
-        write_frame(answered, to_json(asdict(annotator.served)))
-        while True:
-            replies = annotator.answers(decode_asked(read_frame(asked)))
-            write_frame(answered, *encode_replies(replies))
-    except (EOFError, BrokenPipeError):
-        annotator.close()
+    write_frame(answered, to_json(asdict(annotator.served)))
+    frames = _frames_until_the_end(asked)
+    while True:
+        replies = annotator.answers(decode_asked(frames.get()))
+        write_frame(answered, *encode_replies(replies))
+
+
+def _frames_until_the_end(asked: BinaryIO) -> queue.SimpleQueue[bytes]:
+    """What the server asks. When it closes its pipe, or dies, this process ends at once.
+
+    It closes it when it has all answers, or wants no more of them.
+    """
+    frames: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def read() -> None:
+        try:
+            while True:
+                frames.put(read_frame(asked))
+        finally:
+            os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    return frames
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:

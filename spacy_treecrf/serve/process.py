@@ -18,17 +18,22 @@ logger = logging.getLogger("uvicorn.error")
 
 
 class NotReady(Exception):
-    """The process ended before it could answer, and has said why. code: Its exit code."""
+    """The process ended before it could answer. code: Its exit code; below 0, a signal's number.
+
+    Unless a signal ended it, it has said why.
+    """
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"exit code {code}")
+        how = f"signal {-code} ended it; is there enough memory?" if code < 0 else f"code {code}"
+        super().__init__(f"the process that annotates could not load the pipeline: {how}")
         self.code = code
 
 
 class ProcessAnnotator:
     """An annotator in a process of its own.
 
-    If that process dies, the texts that it had are refused, and another takes its place.
+    If that process dies, the texts that it had are refused, and another takes its place; if that
+    cannot be started, the next texts try it again.
 
     command: What to run; serve.child.run must be what it does. timeout: Seconds for which `close`
     waits before the process is killed.
@@ -45,6 +50,8 @@ class ProcessAnnotator:
         return self._served
 
     def answers(self, asked: Sequence[Asked]) -> list[Reply]:
+        if self._process.poll() is not None and not self._restarts():
+            return [Reply.of_refusal(Refusal(503, "nothing annotates now; try again"))] * len(asked)
         try:
             write_frame(self._process.stdin, encode_asked(asked))  # type: ignore[arg-type]
             return decode_replies(read_frame(self._process.stdout))  # type: ignore[arg-type]
@@ -53,9 +60,18 @@ class ProcessAnnotator:
         if self._abandoned:
             raise EOFError
         reason = f"the process that annotates has ended with {code}"
-        logger.error("treecrf: %s; another is started", reason)
-        self._process, self._served = self._start()
+        logger.error("treecrf: %s", reason)
+        self._restarts()
         return [Reply.of_refusal(Refusal(500, reason))] * len(asked)
+
+    def _restarts(self) -> bool:
+        """Start another process; False if it does not come up, which the next batch tries again."""
+        try:
+            self._process, self._served = self._start()
+        except NotReady as failure:
+            logger.error("treecrf: %s", failure)
+            return False
+        return True
 
     def resident_bytes(self) -> int | None:
         return resident_bytes(self._process.pid)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +26,7 @@ from spacy_treecrf.serve.frames import (
     write_frame,
 )
 from spacy_treecrf.serve.refusals import Refusal
-from tests.serve.servers import Server, refused, wait_until
+from tests.serve.servers import TIMEOUT, Server, refused, wait_until
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 ASKED = st.builds(
@@ -83,7 +86,7 @@ def test_a_process_that_was_killed_is_replaced(model: Path) -> None:
         assert annotating_process(server) != first
         code, _, err = server.end(signal.SIGTERM)
     assert code == 0
-    assert "another is started" in err
+    assert "has ended with -9" in err
 
 
 def test_signals_for_all_processes_leave_what_is_in_flight_alone(model: Path) -> None:
@@ -95,9 +98,44 @@ def test_signals_for_all_processes_leave_what_is_in_flight_alone(model: Path) ->
         assert annotating_process(server) == child
 
 
-def test_the_process_ends_when_the_server_is_killed(model: Path) -> None:
-    with Server(model) as server:
+def test_a_process_that_does_not_come_up_is_tried_again(model: Path, tmp_path: Path) -> None:
+    own = tmp_path / "model"
+    shutil.copytree(model, own)
+    with Server(own) as server:
+        own.rename(tmp_path / "away")
+        os.kill(annotating_process(server), signal.SIGKILL)
+        refused(server.client.post("/annotate", json={"text": "Ann"}), 500)
+        answer = server.client.post("/annotate", json={"text": "Ann"})
+        refused(answer, 503)
+        assert int(answer.headers["retry-after"]) >= 1
+        (tmp_path / "away").rename(own)
+        assert server.annotate(text="Ann")[0]["text"] == "Ann"
+
+
+def test_a_process_that_is_killed_while_it_loads_is_told_in_one_line(model: Path) -> None:
+    script = f"""
+import os, signal, sys
+from spacy_treecrf.cli import serve
+from spacy_treecrf.cli.app import main
+
+serve.command = lambda *_: [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+sys.argv = ['spacy-treecrf', 'serve', {str(model)!r}, '--port', '0']
+main()
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 1
+    (line,) = run.stderr.splitlines()
+    assert "signal 9" in line
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_process_ends_when_the_server_is_killed(model: Path, busy: bool) -> None:
+    with Server(model) as server, ThreadPoolExecutor(1) as pool:
         child = annotating_process(server)
+        if busy:
+            long = {"texts": ["Ann Lee saw New York . " * 500] * 60}
+            pool.submit(httpx.post, f"{server.address}/annotate", json=long, timeout=TIMEOUT)
+            wait_until(lambda: server.metric("queue_length"))
         server.process.kill()
         server.process.communicate()
         wait_until(lambda: not Path(f"/proc/{child}").exists())
