@@ -25,6 +25,7 @@ from spacy_treecrf.engine.encoding.missing_methods import IN_TREES
 from spacy_treecrf.engine.setting import refused
 from spacy_treecrf.estimators import BoostedCRF
 from spacy_treecrf.models.crf import CRF, empty_crf
+from spacy_treecrf.models.ruled import rules_of, with_rules
 from spacy_treecrf.models.stored_parts import masks_of
 from spacy_treecrf.storage import container
 
@@ -157,7 +158,7 @@ class DaskBoostedCRF:
 
     def _lazily(self, parts: Any, method: str) -> Any:
         self.local._fitted()
-        state = self.local.model_.to_state()
+        state = with_rules(self.local.model_, rules_of(self.local._settings())).to_state()
         stored = dask.delayed(container.dump(state))
         integers = self.local.integer_labels_
         if hasattr(parts, "map_partitions"):

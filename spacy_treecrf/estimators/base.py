@@ -440,18 +440,26 @@ class SequenceEstimator(ABC):
         """The parameters, checked where one was set since the last call."""
         values = [*map(vars(self).__getitem__, _parameter_names(type(self)))]
         checked = getattr(self, "_checked", None)
-        if checked is None or not all(map(is_, values, checked.values)):
-            checked = _Checked(values, self._recipe().settings)
+        if checked is None or not checked.are(values):
+            lists = [(i, list(own)) for i, own in enumerate(values) if isinstance(own, list)]
+            checked = _Checked(values, lists, self._recipe().settings)
             if not any(isinstance(value, SequenceEstimator) for value in values):
                 self._checked = checked  # an estimator's own parameters may change
         return checked.settings
 
 
 class _Checked(NamedTuple):
-    """The values of an estimator's parameters, and the settings that they are."""
+    """The values of an estimator's parameters, and the settings that they are.
+
+    lists: Copies of those that are lists, by their numbers: lists may change in place.
+    """
 
     values: list[Any]
+    lists: list[tuple[int, list[Any]]]
     settings: ModelSettings
+
+    def are(self, values: list[Any]) -> bool:
+        return all(map(is_, values, self.values)) and all(values[i] == own for i, own in self.lists)
 
 
 @lru_cache

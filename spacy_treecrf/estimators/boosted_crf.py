@@ -289,12 +289,15 @@ class BoostedCRF(LinearFeatures):
         }
 
     def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
-        """The distribution over the labels of each sequence, with its edges: a teacher's lesson."""
+        """The distribution over the labels of each sequence, with its edges: a teacher's lesson.
+
+        Rules do not count.
+        """
         labels = self.classes_
         found = []
         with self._predictor() as predictor:
             for data in encoded(self.model_, X):
-                scored = predictor.apply(data)
+                scored = predictor.without_rules().apply(data)
                 nodes = scored.marginals().astype(np.float32)
                 pairs = scored.pair_marginals()
                 for first, last in pairwise(data.offsets.tolist()):

@@ -115,6 +115,10 @@ class Extractor:
         self._n_calls = 0
         self._lock = _Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: no cache, which has addresses in the memory of this one."""
+        return {**self.__dict__, "_cache": None, "_n_calls": 0}
+
     def check(self, vocab: Vocab) -> None:
         for source in self.sources:
             source.check(vocab)

@@ -81,6 +81,11 @@ class Predictor:
                 return _KnownSequences(self, data, *found)
         return self.apply(data)
 
+    def without_rules(self) -> Predictor:
+        return (
+            self if self.ruled is None else Predictor(self.model, self.workers, self.predictor, ())
+        )
+
     def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
         return self.apply(data).scores
 
@@ -151,6 +156,7 @@ class ScoredSequences:
 
     def pair_marginals(self) -> npt.NDArray[np.float32]:
         """P(y_{t-1} = u, y_t = v); 0 at first positions. shape: (n_rows, n_labels, n_labels)"""
+        self._refuse_rules("probabilities of pairs of labels")
         parts = [
             edge_marginals(block.scores, block.data, self.chain, self._workers)
             for block in self._blocks()
@@ -204,11 +210,16 @@ class ScoredSequences:
 
     def entropies(self) -> npt.NDArray[np.float64]:
         """The entropy, in nats, of the labels of each sequence. shape: (n_sequences,)"""
+        self._refuse_rules("entropies")
         parts = [
             sequence_entropies(block.scores, block.data.offsets, self.chain)
             for block in self._blocks()
         ]
         return _joined(parts)
+
+    def _refuse_rules(self, what: str) -> None:
+        if self.ruled is not None:
+            raise ValueError(f"treecrf: there are no {what} under rules; set rules to None")
 
     def _blocks(self) -> Iterator[_Block]:
         """All blocks in their order, each with its scores."""

@@ -267,13 +267,14 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def teach(self, docs: Iterable[Doc]) -> None:
         """Store on docs what the model says of all labels and edges, for a student to learn from.
 
-        It lies in doc.user_data; `spacy-treecrf distill` trains on such docs.
+        It lies in doc.user_data; `spacy-treecrf distill` trains on such docs. Rules do not count.
         """
         from spacy_treecrf.pipeline.soft_gold import store_lattice
 
         with self._predictor() as predictor:
+            free = predictor.without_rules()
             for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
-                scored = predictor.apply(self.encode(some))
+                scored = free.apply(self.encode(some))
                 nodes, pairs, first = scored.marginals(), scored.pair_marginals(), 0
                 for doc in some:
                     rows = slice(first, first + len(doc))
@@ -375,7 +376,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             return {"treecrf_nll": None, "treecrf_ece": None}
         data = self.encode([example.predicted for example in examples])
         with self._predictor() as predictor:
-            scored = predictor.apply(data)
+            # As in training: rules that gold breaks would leave out what the model does worst.
+            scored = predictor.without_rules().apply(data)
             log_p = scored.log_probability_of(ids)
             nodes = scored.marginals()[known]
         # Constraints may forbid a gold annotation: then nothing can be said of the sequence.

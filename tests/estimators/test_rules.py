@@ -160,3 +160,31 @@ def test_explanations_say_probabilities_given_the_rules() -> None:
     other[1]["word"] = "w8"
     again = model.predict_marginals_single(other)[1]
     assert changed.after == pytest.approx(again[model.predict_single(x)[1]])
+
+
+def test_a_list_of_rules_that_changes_in_place_is_noticed() -> None:
+    rules = ["A once"]
+    model = new(rules=rules).fit(X, Y)
+    model.predict(FEW)
+    rules.append("B after C")
+    named = new(rules=["A once", "B after C"]).fit(X, Y)
+    assert model.predict(FEW) == named.predict(FEW)
+    rules.append("nothing of that kind")
+    with pytest.raises(ValueError, match="nothing of that kind"):
+        model.predict(FEW)
+
+
+def test_lattices_are_those_without_rules() -> None:
+    ruled, free = new(rules=RULES).fit(X, Y), new().fit(X, Y)
+    for own, other in zip(ruled.predict_lattices(FEW), free.predict_lattices(FEW), strict=True):
+        np.testing.assert_array_equal(own.nodes, other.nodes)
+        np.testing.assert_array_equal(own.pairs, other.pairs)
+
+
+def test_what_is_not_known_under_rules_is_refused() -> None:
+    model = new(rules=RULES).fit(X, Y).model_
+    data = Sequences.unlabelled(*model.columns.encode(FEW))
+    scored = Predictor(model, Workers(1)).apply(data)
+    for question in (scored.entropies, scored.pair_marginals):
+        with pytest.raises(ValueError, match="under rules"):
+            question()

@@ -16,6 +16,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import load_model_from_config
 
+from spacy_treecrf.engine.limits import QUICK_AFTER
 from tests.pipeline.tiny_pipes import (
     CORPUS,
     TASKS,
@@ -164,6 +165,21 @@ def test_a_stored_pipe_has_no_pickle(tmp_path: Path) -> None:
         assert b"\x80" + bytes([start]) + b"\x95" not in data
     assert b"numpy.core" not in data
     assert b"ndarray" not in data
+
+
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda pipe: pickle.loads(pickle.dumps(pipe))])
+def test_a_copy_of_a_pipe_that_was_called_often_keeps_no_addresses(
+    twin: Callable[[Any], Any],
+) -> None:
+    """Kernels of later calls read tables by their addresses, which are not those of the copy."""
+    nlp = trained_nlp()
+    for _ in range(QUICK_AFTER + 2):
+        nlp("Ann saw Rome")
+    copied = twin(pipe_of(nlp))
+    for words in (["Ann", "saw", "Rome"], ["never", "seen", "before"]) * (QUICK_AFTER + 2):
+        own = copied(Doc(copied.vocab, words=words))
+        expected = nlp(Doc(nlp.vocab, words=words))
+        assert [e.text for e in own.ents] == [e.text for e in expected.ents]
 
 
 @pytest.mark.parametrize(

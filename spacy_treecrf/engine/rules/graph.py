@@ -25,6 +25,8 @@ EXACT_MOVES = 2**17
 EXACT_CELLS = 2**25
 # Elsewhere so many states are followed at each position.
 BEAM_STATES = 1024
+BEAM_MOVES = 2**26  # of all positions of a sequence together: 256 MB
+LEAST_STATES = 32
 NOWHERE = -1
 
 
@@ -170,6 +172,11 @@ def fill_beam(
                 if following[i, y] != NOWHERE:
                     following[i, y] = place[following[i, y]]
     return True
+
+
+def beam_states(length: int, n_labels: int) -> int:
+    """How many states of a beam are followed: fewer where a sequence is long."""
+    return max(LEAST_STATES, min(BEAM_STATES, BEAM_MOVES // (max(length, 1) * n_labels)))
 
 
 def empty_beam(length: int, n_states: int, n_labels: int) -> Graph:

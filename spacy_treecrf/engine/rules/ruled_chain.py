@@ -27,6 +27,7 @@ from spacy_treecrf.engine.rules.graph import (
     BEAM_STATES,
     EXACT_CELLS,
     Graph,
+    beam_states,
     empty_beam,
     fill_beam,
     whole_graph,
@@ -183,7 +184,9 @@ class RuledChain:
         if self._whole is not None and self.is_exact(length):
             graph = self._whole
         else:
-            graph = empty_beam(length, BEAM_STATES, self.chain.n_labels)
+            graph = empty_beam(
+                length, beam_states(length, self.chain.n_labels), self.chain.n_labels
+            )
             if not fill_beam(scores, steps, self._order, self._masks, allowed, graph):
                 return None
         return Trellis(scores, steps, graph)

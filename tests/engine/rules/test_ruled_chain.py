@@ -172,6 +172,14 @@ def many_rules(n: int) -> tuple[Chain, list[str], list[str]]:
     return Chain(1, zeros, trans, zeros), labels, [f"{label} once" for label in labels]
 
 
+def test_long_sequences_have_narrower_beams() -> None:
+    for length, n_labels in ((1, 3), (1000, 60), (10_000, 62), (10**6, 62)):
+        n_states = graph.beam_states(length, n_labels)
+        assert graph.LEAST_STATES <= n_states <= graph.BEAM_STATES
+        room = length * n_states * n_labels
+        assert room <= graph.BEAM_MOVES or n_states == graph.LEAST_STATES
+
+
 def test_rules_of_many_labels_are_followed_inside_a_beam() -> None:
     chain, labels, rules = many_rules(20)
     ruled = RuledChain(chain, labels, rules)
