@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calls import good, refused
+from tests.cli.calls import good, process, refused
 
 WITHOUT = """
 import sys
@@ -29,8 +29,17 @@ def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     assert 'pip install "spacy-treecrf[serve]"' in run.stderr
 
 
+def told_by_process(*arguments: str | Path) -> str:
+    """What a call says that must fail: the process that annotates says it."""
+    run = process(arguments, Path.cwd())
+    assert run.returncode == 1
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("treecrf: ")
+    return line
+
+
 def test_models_for_column_files_are_refused_with_what_serves_them(shared: Path) -> None:
-    said = refused("serve", shared / "good.treecrf", "--port", "0")
+    said = told_by_process("serve", shared / "good.treecrf", "--port", "0")
     assert "no spaCy pipeline" in said
     assert "spacy-treecrf tag" in said
 
@@ -38,9 +47,9 @@ def test_models_for_column_files_are_refused_with_what_serves_them(shared: Path)
 def test_pipelines_that_are_not_there_or_have_no_treecrf_are_refused(tmp_path: Path) -> None:
     import spacy
 
-    assert "there is no model" in refused("serve", tmp_path / "none", "--port", "0")
+    assert "there is no model" in told_by_process("serve", tmp_path / "none", "--port", "0")
     spacy.blank("xx").to_disk(tmp_path / "blank")
-    assert "treecrf pipes: none" in refused("serve", tmp_path / "blank", "--port", "0")
+    assert "treecrf pipes: none" in told_by_process("serve", tmp_path / "blank", "--port", "0")
 
 
 def test_a_port_that_is_taken_is_told(shared: Path) -> None:
