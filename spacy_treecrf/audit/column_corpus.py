@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spacy_treecrf.audit.auditing import UNTYPED, LabelledData, annotation_of, groups_of
-from spacy_treecrf.audit.entries import Correction, Place, refused
+from spacy_treecrf.audit.entries import Correction, Layer, Place, refused
 from spacy_treecrf.columnar.files import ColumnFile, read_column_file
 from spacy_treecrf.columnar.model import features_of
 from spacy_treecrf.columnar.template import Template, make_template
@@ -54,6 +54,11 @@ class ColumnCorpus:
         if not units:
             raise ValueError(f"treecrf: {file.name} has no tokens to judge")
         return cls(path, encoding, file, template, units)
+
+    @property
+    def layer(self) -> Layer:
+        template = self.template
+        return Layer(label_column=template.label_field + 1, unlabelled=template.unlabelled)
 
     def labels(self) -> list[list[Label]]:
         """The labels of all sequences of the file."""

@@ -13,8 +13,16 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.audit.column_corpus import ColumnCorpus
 from spacy_treecrf.audit.doc_corpus import DocCorpus
-from spacy_treecrf.audit.entries import Correction, Place, entry, read_decisions
+from spacy_treecrf.audit.entries import (
+    Correction,
+    Layer,
+    Place,
+    entry,
+    read_decisions,
+    refuse_other_layers,
+)
 from spacy_treecrf.audit.findings import Finding
+from spacy_treecrf.configs.ready_configs import ready_config
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.formats.token_files import read_spacy_docs
 from spacy_treecrf.labels.schemes import SCHEMES, conll_spans, scheme_of, spelled
@@ -22,7 +30,7 @@ from tests.audit.spoiled import spoiled_docs, spoiled_file
 
 
 def correction(unit, start, end, words, annotated, suggested) -> Correction:
-    return Correction(unit, start, end, tuple(words), annotated, suggested, "line 1")
+    return Correction(unit, start, end, tuple(words), annotated, suggested, Layer("ents"), "line 1")
 
 
 @st.composite
@@ -186,7 +194,7 @@ def written(path: Path, *decisions: str | None, **changes) -> Path:
     finding = Finding(3, 1, 2, "type", ((1, 2, "X"),), ((1, 2, "Y"),), 0.1, 0.9, 2.0)
     lines = []
     for i, decision in enumerate(decisions):
-        one = entry(1, finding, Place(7 + i, 4, "doc"), ["a", "b", "c"])
+        one = entry(1, finding, Place(7 + i, 4, "doc"), ["a", "b", "c"], Layer("ents"))
         lines.append(json.dumps({**one, "decision": decision, **changes}))
     path.write_text("\n".join(lines))
     return path
@@ -200,6 +208,46 @@ def test_accepted_decisions_are_read_with_their_place(tmp_path):
     assert (one.unit, one.start, one.end, one.words) == (7, 5, 6, ("b",))
     assert one.annotated == ((5, 6, "X"),)
     assert one.suggested == ((5, 6, "Y"),)
+    assert one.layer == Layer("ents")
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer("spans:sc", config="chunk.cfg"),
+        Layer("tag"),
+        Layer(label_column=3),
+        Layer(label_column=2, unlabelled="_"),
+    ],
+)
+def test_a_layer_is_read_back_and_decisions_about_others_are_refused_by_both_names(tmp_path, layer):
+    finding = Finding(0, 0, 1, "missing", (), ((0, 1, "Y"),), 0.1, 0.9, 2.0)
+    one = entry(1, finding, Place(0, 0, "doc"), ["a"], layer)
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps({**one, "decision": "accept"}))
+    accepted, _ = read_decisions(path)
+    assert accepted[0].layer == layer
+    assert accepted[0].layer.config == layer.config
+    refuse_other_layers(accepted, layer)
+    for other in (Layer("ents"), Layer(label_column=2)):
+        with pytest.raises(ValueError, match="is a decision about") as error:
+            refuse_other_layers(accepted, other)
+        assert f"line 1: is a decision about {layer}, " in str(error.value)
+        assert f"would change {other};" in str(error.value)
+
+
+def test_layers_are_what_is_written_to(tmp_path):
+    path = docs_file(tmp_path)
+    for task in ("ents", "spans:sc", "tag", "pos"):
+        assert DocCorpus.read(path, task, None, None).layer == Layer(task)
+    assert DocCorpus.read(path, "spans", None, None).layer == Layer("spans:sc")
+    config = tmp_path / "tags.cfg"
+    config.write_text(ready_config("tagger", None))
+    layer = DocCorpus.read(path, "ents", config, None).layer
+    assert (layer, layer.config) == (Layer("tag"), str(config))
+    columns, _ = spoiled_file(tmp_path)
+    assert ColumnCorpus.read(columns, "utf-8").layer == Layer(label_column=3)
+    assert ColumnCorpus.read(columns, "utf-8", label_column=2).layer == Layer(label_column=2)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +257,8 @@ def test_accepted_decisions_are_read_with_their_place(tmp_path):
         ({"start": 99}, "lie within the words"),
         ({"unit": -1}, "lie within the words"),
         ({"words": [1]}, "a text"),
+        ({"layer": {}}, "layer: found .* expected a task of docs or the label_column"),
+        ({"layer": {"label_column": "2"}}, "layer label_column: found .* expected a whole number"),
         ({"suggested": [{"start": 0, "end": 1, "label": "X"}]}, "spans in their order"),
         ({"unit": 7}, "keep one of the two"),
     ],

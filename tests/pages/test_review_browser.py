@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spacy_treecrf.audit.entries import Place, entry, read_decisions
+from spacy_treecrf.audit.entries import Layer, Place, entry, read_decisions
 from spacy_treecrf.audit.findings import Finding
 from spacy_treecrf.pages.review_page import review_page
 from tests.docs.browser import browser
@@ -35,7 +35,7 @@ def a_page(n: int = 3) -> str:
         Finding(2, 2, 3, "spurious", ((2, 3, MARKUP),), (), 0.02, 0.9, 5.0),
     ]
     entries = [
-        entry(i + 1, one, Place(one.sequence, 10_000, f"doc {i} {MARKUP}"), words)
+        entry(i + 1, one, Place(one.sequence, 10_000, f"doc {i} {MARKUP}"), words, Layer("ents"))
         for i, one in enumerate(findings[:n])
     ]
     return review_page(entries, title="Audit of a corpus", about="some findings")
