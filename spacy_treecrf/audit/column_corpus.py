@@ -172,10 +172,14 @@ def _respelled(
         edited = [span for span in edited if span not in known] + wanted
     before = spelled(spans, len(labels), spelling.scheme)
     after = spelled(edited, len(labels), spelling.scheme)
-    return [
+    kept = [
         label if label is None or old == new else new
         for label, old, new in zip(labels, before, after, strict=True)
     ]
+    if conll_spans(kept) == sorted(edited):
+        return kept
+    # A label that is not of the scheme, as I-X after another type, would now join two spans.
+    return [None if label is None else new for label, new in zip(labels, after, strict=True)]
 
 
 @dataclass(frozen=True)

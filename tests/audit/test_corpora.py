@@ -85,6 +85,41 @@ def test_a_corrected_column_file_keeps_scheme_lines_and_separators(tmp_path, sch
     assert corpus.corrected([]) == path.read_bytes()
 
 
+def test_one_stray_label_does_not_change_the_scheme_of_new_spans(tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("Ann B-PER\nLee I-PER\n\nin O\nRome I-LOC\n\nBern O\n")
+    one = correction(2, 0, 1, ["Bern"], (), ((0, 1, "LOC"),))
+    found = ColumnCorpus.read(path, "utf-8").corrected([one])
+    assert found == path.read_bytes().replace(b"Bern O", b"Bern B-LOC")
+
+
+@given(
+    labels=st.lists(
+        st.sampled_from(["O", "B-X", "I-X", "E-X", "S-X", "B-Y", "I-Y", "E-Y"]),
+        min_size=1,
+        max_size=7,
+    ),
+    bio=st.booleans(),
+    data=st.data(),
+)
+def test_a_corrected_file_has_exactly_the_wanted_spans(tmp_path_factory, labels, bio, data):
+    if bio:
+        labels = [label.replace("E-", "I-").replace("S-", "B-") for label in labels]
+    before = conll_spans(labels)
+    path = tmp_path_factory.mktemp("corrected") / "data.conll"
+    words = [f"w{t}" for t in range(len(labels))]
+    rows = [f"{w} {y}\n" for w, y in zip(words, labels, strict=True)]
+    path.write_text("".join([*rows, "\nx B-X\n"]))
+    start, end, old = data.draw(st.sampled_from(before or [(0, 1, "")]))
+    new = ((start, end, data.draw(st.sampled_from(["X", "Y"]))),)
+    annotated = ((start, end, old),) if before else ()
+    one = correction(0, start, end, words[start:end], annotated, new)
+    found = ColumnCorpus.read(path, "utf-8").corrected([one]).decode().split("\n\n")
+    after = conll_spans([line.split()[1] for line in found[0].splitlines()])
+    assert after == sorted([*(span for span in before if span not in annotated), *new])
+    assert found[1] == "x B-X\n"
+
+
 def test_spans_without_types_and_plain_labels_are_corrected(tmp_path):
     path = tmp_path / "chunks.conll"
     path.write_text("a B\nb I\nc O\n\na B\nb O\n")
