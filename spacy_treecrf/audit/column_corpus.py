@@ -17,7 +17,7 @@ import numpy as np
 
 from spacy_treecrf.audit.auditing import UNTYPED, LabelledData, annotation_of, groups_of
 from spacy_treecrf.audit.entries import Correction, Layer, Place, refused
-from spacy_treecrf.columnar.files import ColumnFile, read_column_file
+from spacy_treecrf.columnar.files import ColumnFile, Row, read_column_file
 from spacy_treecrf.columnar.model import features_of
 from spacy_treecrf.columnar.template import Template, make_template
 from spacy_treecrf.columnar.word_features import WordFeatures
@@ -36,7 +36,8 @@ _CELL = re.compile(r"[^ ]+")
 class ColumnCorpus:
     """A column file and the meaning of its columns.
 
-    units: The numbers, in the file, of the sequences that are judged: rows of -DOCSTART- are not.
+    file: Its sequences; a row of -DOCSTART- is one of its own, also without empty lines around it.
+    units: The numbers of the sequences that are judged: rows of -DOCSTART- are not.
     """
 
     path: Path
@@ -48,7 +49,7 @@ class ColumnCorpus:
     @classmethod
     def read(cls, path: Path, encoding: str, **columns: Any) -> ColumnCorpus:
         """columns: What `make_template` takes."""
-        file = read_column_file(path, encoding)
+        file = _with_marks_apart(read_column_file(path, encoding))
         template = make_template(file, **columns)
         units = [s for s, rows in enumerate(file.sequences) if rows[0][0] != DOCUMENT_START]
         if not units:
@@ -114,8 +115,9 @@ class ColumnCorpus:
     def corrected(self, corrections: Sequence[Correction]) -> bytes:
         """The file with other labels."""
         every = self.labels()
-        has_spans = are_span_labels({label for own in every for label in own})
-        spelling = _Spelling.of(every)
+        judged = [every[s] for s in self.units]
+        has_spans = are_span_labels({label for own in judged for label in own})
+        spelling = _Spelling.of(judged)
         by_unit: dict[int, list[Correction]] = {}
         for one in corrections:
             by_unit.setdefault(one.unit, []).append(one)
@@ -148,6 +150,21 @@ class ColumnCorpus:
                 line = _with_field(line, at, changed[number], tabs)
             written.append(line + end)
         return "".join(written)
+
+
+def _with_marks_apart(file: ColumnFile) -> ColumnFile:
+    """The file, where every row of -DOCSTART- is a sequence of its own."""
+    sequences: list[list[Row]] = []
+    lines: list[int] = []
+    for line, rows in zip(file.lines, file.sequences, strict=True):
+        before = DOCUMENT_START
+        for t, row in enumerate(rows):
+            if DOCUMENT_START in (before, row[0]):
+                sequences.append([])
+                lines.append(line + t)
+            sequences[-1].append(row)
+            before = row[0]
+    return ColumnFile(file.name, sequences, lines)
 
 
 def _with_field(line: str, at: int, value: str, tabs: bool) -> str:

@@ -151,6 +151,31 @@ def test_documents_of_a_column_file_end_at_their_marks(tmp_path):
     assert len(corpus.words) == 120
 
 
+def test_labels_of_document_marks_do_not_say_what_labels_are(tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("-DOCSTART- -X-\n\nAnn I-PER\n\nin O\nRome O\n")
+    one = correction(2, 1, 2, ["Rome"], (), ((1, 2, "LOC"),))
+    found = ColumnCorpus.read(path, "utf-8").corrected([one])
+    assert found == path.read_bytes().replace(b"Rome O", b"Rome I-LOC")
+    path.write_text("-DOCSTART- -X-\n\na B\nb I\n\na O\n")
+    one = correction(2, 0, 1, ["a"], (), ((0, 1, "span"),))
+    found = ColumnCorpus.read(path, "utf-8").corrected([one])
+    assert found == path.read_bytes().replace(b"a O", b"a B")
+
+
+def test_tokens_beside_document_marks_without_an_empty_line_are_judged(tmp_path):
+    path = tmp_path / "data.conll"
+    text = "-DOCSTART- O\nAnn B-PER\nslept O\n-DOCSTART- O\nBob O\n\n-DOCSTART- O\n\nEve O\n"
+    path.write_text(text)
+    corpus = ColumnCorpus.read(path, "utf-8")
+    assert corpus.units == [1, 3, 5]
+    assert corpus.words == [["Ann", "slept"], ["Bob"], ["Eve"]]
+    assert [corpus.place(s, 0).name for s in range(3)] == [f"{path}:{n}" for n in (2, 5, 9)]
+    assert corpus.labelled(Settings(min_count=1), None).groups.tolist() == [1, 2, 3]
+    one = correction(3, 0, 1, ["Bob"], (), ((0, 1, "PER"),))
+    assert corpus.corrected([one]).decode() == text.replace("Bob O", "Bob B-PER")
+
+
 def test_equal_sequences_without_documents_stay_together(tmp_path):
     path = tmp_path / "data.conll"
     path.write_text("a N\n\nb N\n\na N\n")
