@@ -126,6 +126,7 @@ class ColumnCorpus:
             if unit >= len(every):
                 raise refused(own[0], f"sequence {unit} of {len(every)}")
             self._check_words(unit, own)
+            self._check_labels(own)
             labels = every[unit]
             edited = _respelled(labels, own, spelling) if has_spans else _relabelled(labels, own)
             for t, (old, new) in enumerate(zip(labels, edited, strict=True)):
@@ -139,13 +140,30 @@ class ColumnCorpus:
             if tuple(words[one.start : one.end]) != one.words:
                 raise refused(one, " ".join(words[one.start : one.end]) or "nothing")
 
+    def _check_labels(self, corrections: Sequence[Correction]) -> None:
+        for one in corrections:
+            for _, _, name in one.suggested:
+                if " " in name and not self._tabs:
+                    raise ValueError(
+                        f"treecrf: {one.where} suggests the label {name!r}, and blanks separate "
+                        f"the columns of {self.file.name}; write a label without blanks"
+                    )
+
+    @cached_property
+    def _lines(self) -> list[tuple[str, str]]:
+        """The lines of the file as they are, and what ends each of them."""
+        return _LINE.findall(self.path.read_bytes().decode(self.encoding))
+
+    @property
+    def _tabs(self) -> bool:
+        """Whether tabs separate columns, as `read_column_file` decides it."""
+        return "\t" in next(line for line, _ in self._lines if line.strip(" \t\ufeff"))
+
     def _with_labels(self, changed: dict[int, str]) -> str:
-        text = self.path.read_bytes().decode(self.encoding)
-        lines = _LINE.findall(text)
-        tabs = "\t" in next(line for line, _ in lines if line.strip(" \t\ufeff"))
+        tabs = self._tabs
         at = self.template.label_field
         written = []
-        for number, (line, end) in enumerate(lines, start=1):
+        for number, (line, end) in enumerate(self._lines, start=1):
             if number in changed:
                 line = _with_field(line, at, changed[number], tabs)
             written.append(line + end)

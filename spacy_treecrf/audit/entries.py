@@ -165,7 +165,10 @@ def _read_spans(line: Field, name: str, start: int, end: int) -> Iterator[TokenS
         if not past <= a < b <= end:
             raise span.wrong(f"spans in their order within {start} and {end}", f"{a} and {b}")
         past = b
-        yield a, b, span.part("label").text()
+        label = span.part("label")
+        if any(char.isspace() and char != " " for char in label.label()):
+            raise label.wrong("the name of a label without tabs and line ends")
+        yield a, b, label.label()
 
 
 def _refuse_overlaps(accepted: Iterable[Correction]) -> None:

@@ -151,6 +151,16 @@ def test_documents_of_a_column_file_end_at_their_marks(tmp_path):
     assert len(corpus.words) == 120
 
 
+def test_a_label_with_a_blank_is_written_only_where_tabs_separate_columns(tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("Rome B-LOC\n")
+    one = correction(0, 0, 1, ["Rome"], ((0, 1, "LOC"),), ((0, 1, "A B"),))
+    with pytest.raises(ValueError, match="line 1 suggests the label 'A B'"):
+        ColumnCorpus.read(path, "utf-8").corrected([one])
+    path.write_text("Rome\tB-LOC\n")
+    assert ColumnCorpus.read(path, "utf-8").corrected([one]) == b"Rome\tB-A B\n"
+
+
 def test_labels_of_document_marks_do_not_say_what_labels_are(tmp_path):
     path = tmp_path / "data.conll"
     path.write_text("-DOCSTART- -X-\n\nAnn I-PER\n\nin O\nRome O\n")
@@ -321,6 +331,16 @@ def test_layers_are_what_is_written_to(tmp_path):
         ({"layer": {"label_column": "2"}}, "layer label_column: found .* expected a whole number"),
         ({"suggested": [{"start": 0, "end": 1, "label": "X"}]}, "spans in their order"),
         ({"unit": 7}, "keep one of the two"),
+        *(
+            ({"suggested": [{"start": 5, "end": 6, "label": label}]}, f"line 1: .*label: {said}")
+            for label, said in {
+                "": "found .* expected the name of a label",
+                " ": "found .* expected the name of a label",
+                "X\tY": "found .* without tabs and line ends",
+                "X\n": "found .* without tabs and line ends",
+                "X\u2028Y": "found .* without tabs and line ends",
+            }.items()
+        ),
     ],
 )
 def test_damaged_decisions_are_refused_with_their_line(tmp_path, changes, said):
