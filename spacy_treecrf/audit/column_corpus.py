@@ -70,10 +70,7 @@ class ColumnCorpus:
     @cached_property
     def words(self) -> list[list[str]]:
         """What stands in the column of words, or of letters, of the sequences that are judged."""
-        kinds = self.template.kinds
-        at = next((i for i, kind in enumerate(kinds) if kind in ("word", "letter")), None)
-        if at is None:
-            at = 1 if self.template.label_field == 0 else 0
+        at = self.template.text_field
         return [[row[at] for row in self.file.sequences[s]] for s in self.units]
 
     def labelled(self, settings: Settings, word_features: WordFeatures | None) -> LabelledData:
