@@ -145,3 +145,17 @@ def test_what_is_written_in_the_scheme_of_sequences_keeps_it(
     written = spelled(spans, len(new), scheme)
     assert conll_spans(written) == spans
     assert scheme_of([*sequences, list(written)]) == scheme
+
+
+@given(
+    st.lists(BIO_LABEL, min_size=1, max_size=8),
+    st.lists(st.lists(BIO_LABEL, max_size=6), max_size=3),
+)
+def test_stray_labels_beside_a_well_formed_sequence_do_not_change_its_scheme(
+    labels: list[str | None], others: list[list[str | None]]
+) -> None:
+    spans = conll_spans(labels)
+    well_formed = list(spelled(spans, len(labels), "BIO"))
+    assert scheme_of([well_formed]) == "BIO"
+    if spans:
+        assert scheme_of([*others, well_formed]) == "BIO"
