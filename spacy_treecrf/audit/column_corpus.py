@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from spacy_treecrf.audit.auditing import UNTYPED, LabelledData, annotation_of, groups_of
-from spacy_treecrf.audit.entries import Correction, Place, refused
-from spacy_treecrf.columnar.files import ColumnFile, read_column_file
+from spacy_treecrf.audit.entries import Correction, Layer, Place, refused
+from spacy_treecrf.columnar.files import ColumnFile, Row, read_column_file
 from spacy_treecrf.columnar.model import features_of
 from spacy_treecrf.columnar.template import Template, make_template
 from spacy_treecrf.columnar.word_features import WordFeatures
@@ -36,7 +36,8 @@ _CELL = re.compile(r"[^ ]+")
 class ColumnCorpus:
     """A column file and the meaning of its columns.
 
-    units: The numbers, in the file, of the sequences that are judged: rows of -DOCSTART- are not.
+    file: Its sequences; a row of -DOCSTART- is one of its own, also without empty lines around it.
+    units: The numbers of the sequences that are judged: rows of -DOCSTART- are not.
     """
 
     path: Path
@@ -48,12 +49,17 @@ class ColumnCorpus:
     @classmethod
     def read(cls, path: Path, encoding: str, **columns: Any) -> ColumnCorpus:
         """columns: What `make_template` takes."""
-        file = read_column_file(path, encoding)
+        file = _with_marks_apart(read_column_file(path, encoding))
         template = make_template(file, **columns)
         units = [s for s, rows in enumerate(file.sequences) if rows[0][0] != DOCUMENT_START]
         if not units:
             raise ValueError(f"treecrf: {file.name} has no tokens to judge")
         return cls(path, encoding, file, template, units)
+
+    @property
+    def layer(self) -> Layer:
+        template = self.template
+        return Layer(label_column=template.label_field + 1, unlabelled=template.unlabelled)
 
     def labels(self) -> list[list[Label]]:
         """The labels of all sequences of the file."""
@@ -64,10 +70,7 @@ class ColumnCorpus:
     @cached_property
     def words(self) -> list[list[str]]:
         """What stands in the column of words, or of letters, of the sequences that are judged."""
-        kinds = self.template.kinds
-        at = next((i for i, kind in enumerate(kinds) if kind in ("word", "letter")), None)
-        if at is None:
-            at = 1 if self.template.label_field == 0 else 0
+        at = self.template.text_field
         return [[row[at] for row in self.file.sequences[s]] for s in self.units]
 
     def labelled(self, settings: Settings, word_features: WordFeatures | None) -> LabelledData:
@@ -109,8 +112,9 @@ class ColumnCorpus:
     def corrected(self, corrections: Sequence[Correction]) -> bytes:
         """The file with other labels."""
         every = self.labels()
-        has_spans = are_span_labels({label for own in every for label in own})
-        spelling = _Spelling.of(every)
+        judged = [every[s] for s in self.units]
+        has_spans = are_span_labels({label for own in judged for label in own})
+        spelling = _Spelling.of(judged)
         by_unit: dict[int, list[Correction]] = {}
         for one in corrections:
             by_unit.setdefault(one.unit, []).append(one)
@@ -119,6 +123,7 @@ class ColumnCorpus:
             if unit >= len(every):
                 raise refused(own[0], f"sequence {unit} of {len(every)}")
             self._check_words(unit, own)
+            self._check_labels(own)
             labels = every[unit]
             edited = _respelled(labels, own, spelling) if has_spans else _relabelled(labels, own)
             for t, (old, new) in enumerate(zip(labels, edited, strict=True)):
@@ -132,17 +137,49 @@ class ColumnCorpus:
             if tuple(words[one.start : one.end]) != one.words:
                 raise refused(one, " ".join(words[one.start : one.end]) or "nothing")
 
+    def _check_labels(self, corrections: Sequence[Correction]) -> None:
+        for one in corrections:
+            for _, _, name in one.suggested:
+                if " " in name and not self._tabs:
+                    raise ValueError(
+                        f"treecrf: {one.where} suggests the label {name!r}, and blanks separate "
+                        f"the columns of {self.file.name}; write a label without blanks"
+                    )
+
+    @cached_property
+    def _lines(self) -> list[tuple[str, str]]:
+        """The lines of the file as they are, and what ends each of them."""
+        return _LINE.findall(self.path.read_bytes().decode(self.encoding))
+
+    @property
+    def _tabs(self) -> bool:
+        """Whether tabs separate columns, as `read_column_file` decides it."""
+        return "\t" in next(line for line, _ in self._lines if line.strip(" \t\ufeff"))
+
     def _with_labels(self, changed: dict[int, str]) -> str:
-        text = self.path.read_bytes().decode(self.encoding)
-        lines = _LINE.findall(text)
-        tabs = "\t" in next(line for line, _ in lines if line.strip(" \t\ufeff"))
+        tabs = self._tabs
         at = self.template.label_field
         written = []
-        for number, (line, end) in enumerate(lines, start=1):
+        for number, (line, end) in enumerate(self._lines, start=1):
             if number in changed:
                 line = _with_field(line, at, changed[number], tabs)
             written.append(line + end)
         return "".join(written)
+
+
+def _with_marks_apart(file: ColumnFile) -> ColumnFile:
+    """The file, where every row of -DOCSTART- is a sequence of its own."""
+    sequences: list[list[Row]] = []
+    lines: list[int] = []
+    for line, rows in zip(file.lines, file.sequences, strict=True):
+        before = DOCUMENT_START
+        for t, row in enumerate(rows):
+            if DOCUMENT_START in (before, row[0]):
+                sequences.append([])
+                lines.append(line + t)
+            sequences[-1].append(row)
+            before = row[0]
+    return ColumnFile(file.name, sequences, lines)
 
 
 def _with_field(line: str, at: int, value: str, tabs: bool) -> str:
@@ -167,10 +204,14 @@ def _respelled(
         edited = [span for span in edited if span not in known] + wanted
     before = spelled(spans, len(labels), spelling.scheme)
     after = spelled(edited, len(labels), spelling.scheme)
-    return [
+    kept = [
         label if label is None or old == new else new
         for label, old, new in zip(labels, before, after, strict=True)
     ]
+    if conll_spans(kept) == sorted(edited):
+        return kept
+    # A label that is not of the scheme, as I-X after another type, would now join two spans.
+    return [None if label is None else new for label, new in zip(labels, after, strict=True)]
 
 
 @dataclass(frozen=True)

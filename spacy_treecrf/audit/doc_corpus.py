@@ -22,7 +22,7 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from spacy_treecrf.audit.auditing import LabelledData, annotation_of
-from spacy_treecrf.audit.entries import Correction, Place, refused
+from spacy_treecrf.audit.entries import Correction, Layer, Place, refused
 from spacy_treecrf.configs.ready_configs import ready_config, with_value
 from spacy_treecrf.corpora.readers import corpus as corpus_reader
 from spacy_treecrf.engine.boosting.settings import Settings
@@ -31,7 +31,14 @@ from spacy_treecrf.formats.token_files import read_spacy_docs, write_spacy_docs
 from spacy_treecrf.labels.biluo import Label, TokenSpan, without_cut_spans
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
-from spacy_treecrf.pipeline.tasks import AttributeTask, EntsTask, ExtTask, SpansTask, make_task
+from spacy_treecrf.pipeline.tasks import (
+    AttributeTask,
+    EntsTask,
+    ExtTask,
+    SpansTask,
+    Task,
+    make_task,
+)
 
 READY = {"ents": "ner", "spans": "chunk", "tag": "tagger", "pos": "pos"}
 INPUTS = ["SENT_START"]
@@ -39,12 +46,13 @@ INPUTS = ["SENT_START"]
 
 @dataclass(frozen=True)
 class DocCorpus:
-    """A .spacy file, and the pipe whose features and task are used."""
+    """A .spacy file, and the pipe whose features and task are used; config: Where it is from."""
 
     path: Path
     nlp: Language
     pipe: TreeCRF
     examples: list[Example]
+    config: Path | None = None
 
     @classmethod
     def read(cls, path: Path, task: str, config: Path | None, lang: str | None) -> DocCorpus:
@@ -55,7 +63,12 @@ class DocCorpus:
         examples = list(corpus_reader(path, inputs)(nlp))
         if not any(len(example.predicted) for example in examples):
             raise ValueError(f"treecrf: {path} has no tokens to judge")
-        return cls(path, nlp, pipe, examples)
+        return cls(path, nlp, pipe, examples, config)
+
+    @property
+    def layer(self) -> Layer:
+        config = None if self.config is None else str(self.config)
+        return Layer(task=_name_of(self.pipe.task), config=config)
 
     @property
     def settings(self) -> Settings:
@@ -175,6 +188,17 @@ def _refuse_learned(features: Any) -> None:
             "treecrf: gazetteer_from_entities learns from the annotation that is to be judged; "
             "set it to false in the config of an audit"
         )
+
+
+def _name_of(task: Task) -> str:
+    """The short name of a task; of one that has none, its own text."""
+    if isinstance(task, EntsTask):
+        return "ents"
+    if isinstance(task, SpansTask):
+        return f"spans:{task.key}"
+    if isinstance(task, AttributeTask):
+        return task.attr.lower()
+    return f"ext:{task.attr}" if isinstance(task, ExtTask) else str(task)
 
 
 def _editor(pipe: TreeCRF) -> Callable[[Doc, Correction], None]:

@@ -7,7 +7,7 @@ there, so that it is not applied to anything else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,26 @@ from spacy_treecrf.labels.biluo import TokenSpan
 
 ACCEPT, REJECT = DECISIONS = ("accept", "reject")
 SIGNIFICANT = 4  # digits of probabilities
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What of a corpus is audited, and so what corrections change: of docs or of a column file.
+
+    task: The short name of a task of docs. config: The config that it was taken from, if it was.
+    label_column: The column of the label, from 1. unlabelled: The label of tokens without one.
+    """
+
+    task: str | None = None
+    config: str | None = field(default=None, compare=False)
+    label_column: int | None = None
+    unlabelled: str | None = None
+
+    def __str__(self) -> str:
+        if self.task is not None:
+            return f"the task {self.task!r}" + (f" of {self.config}" if self.config else "")
+        unlabelled = f" with --unlabelled {self.unlabelled}" if self.unlabelled else ""
+        return f"the label column {self.label_column}{unlabelled}"
 
 
 @dataclass(frozen=True)
@@ -36,7 +56,8 @@ class Place:
 class Correction:
     """An accepted suggestion: in a unit of the corpus, these spans take the place of those.
 
-    words: Those of the tokens start to end - 1. where: The line of the decision, for errors.
+    words: Those of the tokens start to end - 1. layer: What was audited. where: The line of the
+        decision, for errors.
     """
 
     unit: int
@@ -45,16 +66,20 @@ class Correction:
     words: tuple[str, ...]
     annotated: tuple[TokenSpan, ...]
     suggested: tuple[TokenSpan, ...]
+    layer: Layer
     where: str
 
 
-def entry(rank: int, finding: Finding, place: Place, words: list[str]) -> dict[str, Any]:
-    """A finding as plain data. words: All words of its sequence."""
+def entry(
+    rank: int, finding: Finding, place: Place, words: list[str], layer: Layer
+) -> dict[str, Any]:
+    """A finding as plain data. words: All words of its sequence. layer: What was audited."""
     first = place.first
     return {
         "rank": rank,
         "kind": finding.kind,
         "place": place.name,
+        "layer": {name: value for name, value in asdict(layer).items() if value is not None},
         "unit": place.unit,
         "start": first + finding.start,
         "end": first + finding.end,
@@ -98,6 +123,16 @@ def refused(correction: Correction, found: str) -> ValueError:
     )
 
 
+def refuse_other_layers(corrections: Iterable[Correction], layer: Layer) -> None:
+    """Refuse decisions about something else than what is to be corrected."""
+    for one in corrections:
+        if one.layer != layer:
+            raise ValueError(
+                f"treecrf: {one.where} is a decision about {one.layer}, and the corrected corpus "
+                f"would change {layer}; pass the options of the audit to --apply as well"
+            )
+
+
 def _correction(line: Field) -> Correction:
     unit, start, end = (line.part(name).integer() for name in ("unit", "start", "end"))
     first = line.part("first").integer()
@@ -106,7 +141,20 @@ def _correction(line: Field) -> Correction:
         raise line.wrong("unit, first, start and end that lie within the words", "others")
     sides = [tuple(_read_spans(line, name, start, end)) for name in ("annotated", "suggested")]
     own = tuple(words[start - first : end - first])
-    return Correction(unit, start, end, own, sides[0], sides[1], line.where)
+    return Correction(unit, start, end, own, sides[0], sides[1], _read_layer(line), line.where)
+
+
+def _read_layer(line: Field) -> Layer:
+    found = line.part("layer").table()
+    texts = {
+        name: found.part(name).text()
+        for name in ("task", "config", "unlabelled")
+        if found.has(name)
+    }
+    if found.has("task") == found.has("label_column"):
+        raise found.wrong("a task of docs or the label_column of a column file")
+    number = found.part("label_column").integer() if found.has("label_column") else None
+    return Layer(**texts, label_column=number)
 
 
 def _read_spans(line: Field, name: str, start: int, end: int) -> Iterator[TokenSpan]:
@@ -117,7 +165,10 @@ def _read_spans(line: Field, name: str, start: int, end: int) -> Iterator[TokenS
         if not past <= a < b <= end:
             raise span.wrong(f"spans in their order within {start} and {end}", f"{a} and {b}")
         past = b
-        yield a, b, span.part("label").text()
+        label = span.part("label")
+        if any(char.isspace() and char != " " for char in label.label()):
+            raise label.wrong("the name of a label without tabs and line ends")
+        yield a, b, label.label()
 
 
 def _refuse_overlaps(accepted: Iterable[Correction]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,6 +59,25 @@ class Source:
         from spacy_treecrf.audit.column_corpus import ColumnCorpus
 
         return ColumnCorpus.read(self.path, self.encoding, **self.columns)
+
+    def options(self) -> list[str]:
+        """The options that tell how the corpus is read, where they are not the default."""
+        asked: dict[str, Any]
+        if self.path.suffix == ".spacy":
+            asked = {"--config": self.config, "--lang": self.lang}
+            if self.config is None and self.task != "ents":
+                asked["--task"] = self.task
+        else:
+            kinds = ",".join(f"{number}={kind}" for number, kind in self.columns["kinds"].items())
+            column = self.columns["label_column"]
+            asked = {
+                "--label-column": None if column == -1 else column,
+                "--columns": kinds or None,
+                "--unlabelled": self.columns["unlabelled"],
+                "--encoding": None if self.encoding == "utf-8" else self.encoding,
+            }
+        given = ((name, str(value)) for name, value in asked.items() if value is not None)
+        return [text for pair in given for text in pair]
 
 
 # Many parameters: typer makes an option of each.
@@ -147,7 +167,7 @@ def audit(
         with output_text(output) as file:
             file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in entries)
     if page is not None:
-        _write_page(page, corpus, entries[: most or ON_PAGE], found)
+        _write_page(page, source, entries[: most or ON_PAGE], found)
     if as_json:
         print_json(found.summary())
         return
@@ -193,18 +213,21 @@ def _entries(
 
     words = read.words
     return [
-        entry(rank, one, read.place(one.sequence, one.start), words[one.sequence])
+        entry(rank, one, read.place(one.sequence, one.start), words[one.sequence], read.layer)
         for rank, one in enumerate(found.findings[:most], start=1)
     ]
 
 
-def _write_page(page: Path, corpus: Path, entries: list[dict[str, Any]], found: Audit) -> None:
+def _write_page(page: Path, source: Source, entries: list[dict[str, Any]], found: Audit) -> None:
     from spacy_treecrf.pages.review_page import review_page
 
+    corpus = source.path
+    command = ["spacy-treecrf", "audit", str(corpus), *source.options()]
+    command += ["--apply", "decisions.jsonl", "-o", f"corrected{corpus.suffix}"]
     about = (
         f"{len(entries):,} of {len(found.findings):,} findings in {len(found.judged):,} judged "
         f"{'spans' if found.spans else 'positions'}, the most probable errors first. Then: "
-        f"spacy-treecrf audit {corpus.name} --apply decisions.jsonl -o corrected{corpus.suffix}"
+        f"{shlex.join(command)}"
     )
     with output_text(page) as file:
         file.write(review_page(entries, title=f"Audit of {corpus.name}", about=about))
@@ -249,7 +272,7 @@ def _words(one: dict[str, Any], span: dict[str, Any]) -> str:
 def _apply(
     source: Source, decisions: Path, output: Path | None, force: bool, as_json: bool
 ) -> None:
-    from spacy_treecrf.audit.entries import read_decisions
+    from spacy_treecrf.audit.entries import read_decisions, refuse_other_layers
 
     if output is None:
         raise ValueError("treecrf: name the corrected corpus by --output")
@@ -261,7 +284,9 @@ def _apply(
         )
     refuse_inputs(output, [decisions, source.config])
     accepted, others = read_decisions(decisions)
-    content = source.read().corrected(accepted)
+    corpus = source.read()
+    refuse_other_layers(accepted, corpus.layer)
+    content = corpus.corrected(accepted)
     with replacing(output) as file:
         file.write(content)
     if as_json:

@@ -50,6 +50,12 @@ class Template:
         return self.kinds.index("word") + 1
 
     @property
+    def text_field(self) -> int:
+        """The field that people read: the first of words or letters, else the first no label."""
+        told = (i for i, kind in enumerate(self.kinds) if kind in ("word", "letter"))
+        return next(told, 1 if self.label_field == 0 else 0)
+
+    @property
     def n_fields(self) -> int:
         return len(self.kinds)
 

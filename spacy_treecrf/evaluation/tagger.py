@@ -27,6 +27,7 @@ class Chunk:
     gold: list[Label] | None  # the label of every position; None: the data are not annotated
     data: Sequences
     docs: list[Doc] | None = None  # only where a pipeline has read them
+    text_field: int = 0  # which field of a row people read
 
 
 class Tagger(Protocol):

@@ -79,23 +79,26 @@ def as_biluo(labels: Sequence[Label]) -> list[Label]:
 def scheme_of(sequences: Iterable[Sequence[Label]]) -> str:
     """The scheme that label sequences are written in: one of SCHEMES.
 
-    Where nothing tells them apart, BIO.
+    Where nothing tells them apart, BIO. In IOB1, B stands only between two spans of a kind: one B
+    elsewhere says that spans which I opens are mistakes. What follows None tells nothing.
     """
     letters: set[str] = set()
-    opened_by_inside = False
+    openers: set[str] = set()  # the letters that open spans where IOB1 and BIO differ
     for labels in sequences:
-        before, before_type = OUTSIDE, ""
+        before: Label = OUTSIDE
         for label in labels:
-            letter = label[:1] if label and letter_and_type(label)[0] != OUTSIDE else OUTSIDE
-            name = letter_and_type(label)[1]
-            opened_by_inside |= letter == "I" and (before == OUTSIDE or name != before_type)
+            known, name = letter_and_type(label)
+            letter = label[:1] if label and known != OUTSIDE else OUTSIDE
+            before_letter, before_type = letter_and_type(before)
+            if before is not None and (before_letter == OUTSIDE or name != before_type):
+                openers.add(letter)
             letters.add(letter)
-            before, before_type = letter, name
+            before = label
     if letters & {"L", "U"}:
         return "BILUO"
     if letters & {"E", "S"}:
         return "BIOES"
-    return "IOB1" if opened_by_inside else "BIO"
+    return "IOB1" if "I" in openers and "B" not in openers else "BIO"
 
 
 def spelled(spans: Iterable[TokenSpan], n: int, scheme: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -92,9 +92,14 @@ def read_texts(
     """All texts of a source, judged. read: What reads the source by a tagger, in chunks."""
     number = 0
     with Workers(tagger.threads) as workers:
-        for chunk, *twins in zip(
-            read(tagger), *(read(other) for other in question.others), strict=True
-        ):
+        for chunk, *twins in zip_longest(read(tagger), *(read(other) for other in question.others)):
+            for other, twin in zip(question.others, twins, strict=True):
+                if _tokens(chunk) != _tokens(twin) or not _same_words(chunk, twin):
+                    raise ValueError(
+                        f"treecrf: {tagger.name} and {other.name} cut the texts into different "
+                        "tokens; make a committee of models with the same tokenizer, or pass a "
+                        "column file"
+                    )
             scored = tagger.apply(chunk, workers)
             others = [
                 _same_labels(tagger, other, twin, workers)
@@ -103,6 +108,19 @@ def read_texts(
             for text in _texts(tagger, chunk, scored, uncertainty_of(question, others), number):
                 number = text.number + 1
                 yield text
+
+
+def _tokens(chunk: Chunk | None) -> list[tuple[int, int]] | None:
+    """The rows of each text; None where a tagger has read no more chunks."""
+    return None if chunk is None else _units(chunk, chunk.data.offsets.tolist())
+
+
+def _same_words(chunk: Chunk, twin: Chunk) -> bool:
+    """Whether tokens of docs are equal; rows of a column file are the same for all taggers."""
+    if chunk.docs is None or twin.docs is None:
+        return True
+    mine, theirs = ([t.text for doc in one.docs or () for t in doc] for one in (chunk, twin))
+    return mine == theirs
 
 
 def choose_texts(texts: Sequence[Text], choice: Choice) -> list[Chosen]:
@@ -168,7 +186,7 @@ def _text_of(chunk: Chunk, i: int) -> tuple[str, tuple[tuple[int, int], ...]]:
     if chunk.docs is not None:
         doc = chunk.docs[i]
         return doc.text, tuple((token.idx, token.idx + len(token)) for token in doc)
-    words = [row[0] for row in chunk.rows[i]]
+    words = [row[chunk.text_field] for row in chunk.rows[i]]
     tokens = []
     start = 0
     for word in words:

@@ -47,11 +47,15 @@ class ColumnTagger:
     def _chunks(
         self, file: ColumnFile, sequences: list[list[Row]], labels: list[list[Label]] | None
     ) -> Iterator[Chunk]:
+        template = self.column_model.template
+        at = template.text_field
+        if labels is None and template.label_field < at:  # the file has no column of labels
+            at -= 1
         for first in range(0, len(sequences), CHUNK_SEQUENCES):
             part = slice(first, first + CHUNK_SEQUENCES)
             own = None if labels is None else list(chain.from_iterable(labels[part]))
             data = self.column_model.encode(sequences[part], file, first)
-            yield Chunk(file.sequences[part], own, data)
+            yield Chunk(file.sequences[part], own, data, text_field=at)
 
     def predictor(self, workers: Workers) -> Predictor:
         return Predictor(self.model, workers)

@@ -13,8 +13,16 @@ from spacy.vocab import Vocab
 
 from spacy_treecrf.audit.column_corpus import ColumnCorpus
 from spacy_treecrf.audit.doc_corpus import DocCorpus
-from spacy_treecrf.audit.entries import Correction, Place, entry, read_decisions
+from spacy_treecrf.audit.entries import (
+    Correction,
+    Layer,
+    Place,
+    entry,
+    read_decisions,
+    refuse_other_layers,
+)
 from spacy_treecrf.audit.findings import Finding
+from spacy_treecrf.configs.ready_configs import ready_config
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.formats.token_files import read_spacy_docs
 from spacy_treecrf.labels.schemes import SCHEMES, conll_spans, scheme_of, spelled
@@ -22,7 +30,7 @@ from tests.audit.spoiled import spoiled_docs, spoiled_file
 
 
 def correction(unit, start, end, words, annotated, suggested) -> Correction:
-    return Correction(unit, start, end, tuple(words), annotated, suggested, "line 1")
+    return Correction(unit, start, end, tuple(words), annotated, suggested, Layer("ents"), "line 1")
 
 
 @st.composite
@@ -77,6 +85,41 @@ def test_a_corrected_column_file_keeps_scheme_lines_and_separators(tmp_path, sch
     assert corpus.corrected([]) == path.read_bytes()
 
 
+def test_one_stray_label_does_not_change_the_scheme_of_new_spans(tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("Ann B-PER\nLee I-PER\n\nin O\nRome I-LOC\n\nBern O\n")
+    one = correction(2, 0, 1, ["Bern"], (), ((0, 1, "LOC"),))
+    found = ColumnCorpus.read(path, "utf-8").corrected([one])
+    assert found == path.read_bytes().replace(b"Bern O", b"Bern B-LOC")
+
+
+@given(
+    labels=st.lists(
+        st.sampled_from(["O", "B-X", "I-X", "E-X", "S-X", "B-Y", "I-Y", "E-Y"]),
+        min_size=1,
+        max_size=7,
+    ),
+    bio=st.booleans(),
+    data=st.data(),
+)
+def test_a_corrected_file_has_exactly_the_wanted_spans(tmp_path_factory, labels, bio, data):
+    if bio:
+        labels = [label.replace("E-", "I-").replace("S-", "B-") for label in labels]
+    before = conll_spans(labels)
+    path = tmp_path_factory.mktemp("corrected") / "data.conll"
+    words = [f"w{t}" for t in range(len(labels))]
+    rows = [f"{w} {y}\n" for w, y in zip(words, labels, strict=True)]
+    path.write_text("".join([*rows, "\nx B-X\n"]))
+    start, end, old = data.draw(st.sampled_from(before or [(0, 1, "")]))
+    new = ((start, end, data.draw(st.sampled_from(["X", "Y"]))),)
+    annotated = ((start, end, old),) if before else ()
+    one = correction(0, start, end, words[start:end], annotated, new)
+    found = ColumnCorpus.read(path, "utf-8").corrected([one]).decode().split("\n\n")
+    after = conll_spans([line.split()[1] for line in found[0].splitlines()])
+    assert after == sorted([*(span for span in before if span not in annotated), *new])
+    assert found[1] == "x B-X\n"
+
+
 def test_spans_without_types_and_plain_labels_are_corrected(tmp_path):
     path = tmp_path / "chunks.conll"
     path.write_text("a B\nb I\nc O\n\na B\nb O\n")
@@ -106,6 +149,41 @@ def test_documents_of_a_column_file_end_at_their_marks(tmp_path):
     assert labelled.groups.tolist() == [1 + s // 3 for s in range(120)]
     assert corpus.place(0, 1) == Place(1, 0, f"{path}:4")
     assert len(corpus.words) == 120
+
+
+def test_a_label_with_a_blank_is_written_only_where_tabs_separate_columns(tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("Rome B-LOC\n")
+    one = correction(0, 0, 1, ["Rome"], ((0, 1, "LOC"),), ((0, 1, "A B"),))
+    with pytest.raises(ValueError, match="line 1 suggests the label 'A B'"):
+        ColumnCorpus.read(path, "utf-8").corrected([one])
+    path.write_text("Rome\tB-LOC\n")
+    assert ColumnCorpus.read(path, "utf-8").corrected([one]) == b"Rome\tB-A B\n"
+
+
+def test_labels_of_document_marks_do_not_say_what_labels_are(tmp_path):
+    path = tmp_path / "data.conll"
+    path.write_text("-DOCSTART- -X-\n\nAnn I-PER\n\nin O\nRome O\n")
+    one = correction(2, 1, 2, ["Rome"], (), ((1, 2, "LOC"),))
+    found = ColumnCorpus.read(path, "utf-8").corrected([one])
+    assert found == path.read_bytes().replace(b"Rome O", b"Rome I-LOC")
+    path.write_text("-DOCSTART- -X-\n\na B\nb I\n\na O\n")
+    one = correction(2, 0, 1, ["a"], (), ((0, 1, "span"),))
+    found = ColumnCorpus.read(path, "utf-8").corrected([one])
+    assert found == path.read_bytes().replace(b"a O", b"a B")
+
+
+def test_tokens_beside_document_marks_without_an_empty_line_are_judged(tmp_path):
+    path = tmp_path / "data.conll"
+    text = "-DOCSTART- O\nAnn B-PER\nslept O\n-DOCSTART- O\nBob O\n\n-DOCSTART- O\n\nEve O\n"
+    path.write_text(text)
+    corpus = ColumnCorpus.read(path, "utf-8")
+    assert corpus.units == [1, 3, 5]
+    assert corpus.words == [["Ann", "slept"], ["Bob"], ["Eve"]]
+    assert [corpus.place(s, 0).name for s in range(3)] == [f"{path}:{n}" for n in (2, 5, 9)]
+    assert corpus.labelled(Settings(min_count=1), None).groups.tolist() == [1, 2, 3]
+    one = correction(3, 0, 1, ["Bob"], (), ((0, 1, "PER"),))
+    assert corpus.corrected([one]).decode() == text.replace("Bob O", "Bob B-PER")
 
 
 def test_equal_sequences_without_documents_stay_together(tmp_path):
@@ -186,7 +264,7 @@ def written(path: Path, *decisions: str | None, **changes) -> Path:
     finding = Finding(3, 1, 2, "type", ((1, 2, "X"),), ((1, 2, "Y"),), 0.1, 0.9, 2.0)
     lines = []
     for i, decision in enumerate(decisions):
-        one = entry(1, finding, Place(7 + i, 4, "doc"), ["a", "b", "c"])
+        one = entry(1, finding, Place(7 + i, 4, "doc"), ["a", "b", "c"], Layer("ents"))
         lines.append(json.dumps({**one, "decision": decision, **changes}))
     path.write_text("\n".join(lines))
     return path
@@ -200,6 +278,46 @@ def test_accepted_decisions_are_read_with_their_place(tmp_path):
     assert (one.unit, one.start, one.end, one.words) == (7, 5, 6, ("b",))
     assert one.annotated == ((5, 6, "X"),)
     assert one.suggested == ((5, 6, "Y"),)
+    assert one.layer == Layer("ents")
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer("spans:sc", config="chunk.cfg"),
+        Layer("tag"),
+        Layer(label_column=3),
+        Layer(label_column=2, unlabelled="_"),
+    ],
+)
+def test_a_layer_is_read_back_and_decisions_about_others_are_refused_by_both_names(tmp_path, layer):
+    finding = Finding(0, 0, 1, "missing", (), ((0, 1, "Y"),), 0.1, 0.9, 2.0)
+    one = entry(1, finding, Place(0, 0, "doc"), ["a"], layer)
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps({**one, "decision": "accept"}))
+    accepted, _ = read_decisions(path)
+    assert accepted[0].layer == layer
+    assert accepted[0].layer.config == layer.config
+    refuse_other_layers(accepted, layer)
+    for other in (Layer("ents"), Layer(label_column=2)):
+        with pytest.raises(ValueError, match="is a decision about") as error:
+            refuse_other_layers(accepted, other)
+        assert f"line 1: is a decision about {layer}, " in str(error.value)
+        assert f"would change {other};" in str(error.value)
+
+
+def test_layers_are_what_is_written_to(tmp_path):
+    path = docs_file(tmp_path)
+    for task in ("ents", "spans:sc", "tag", "pos"):
+        assert DocCorpus.read(path, task, None, None).layer == Layer(task)
+    assert DocCorpus.read(path, "spans", None, None).layer == Layer("spans:sc")
+    config = tmp_path / "tags.cfg"
+    config.write_text(ready_config("tagger", None))
+    layer = DocCorpus.read(path, "ents", config, None).layer
+    assert (layer, layer.config) == (Layer("tag"), str(config))
+    columns, _ = spoiled_file(tmp_path)
+    assert ColumnCorpus.read(columns, "utf-8").layer == Layer(label_column=3)
+    assert ColumnCorpus.read(columns, "utf-8", label_column=2).layer == Layer(label_column=2)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +327,20 @@ def test_accepted_decisions_are_read_with_their_place(tmp_path):
         ({"start": 99}, "lie within the words"),
         ({"unit": -1}, "lie within the words"),
         ({"words": [1]}, "a text"),
+        ({"layer": {}}, "layer: found .* expected a task of docs or the label_column"),
+        ({"layer": {"label_column": "2"}}, "layer label_column: found .* expected a whole number"),
         ({"suggested": [{"start": 0, "end": 1, "label": "X"}]}, "spans in their order"),
         ({"unit": 7}, "keep one of the two"),
+        *(
+            ({"suggested": [{"start": 5, "end": 6, "label": label}]}, f"line 1: .*label: {said}")
+            for label, said in {
+                "": "found .* expected the name of a label",
+                " ": "found .* expected the name of a label",
+                "X\tY": "found .* without tabs and line ends",
+                "X\n": "found .* without tabs and line ends",
+                "X\u2028Y": "found .* without tabs and line ends",
+            }.items()
+        ),
     ],
 )
 def test_damaged_decisions_are_refused_with_their_line(tmp_path, changes, said):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
+from spacy_treecrf.cli.audit import Source
 from spacy_treecrf.columnar.files import read_column_file
 from tests.audit.spoiled import spoiled_docs, spoiled_file
 from tests.cli.calls import good, process, refused
@@ -67,6 +69,56 @@ def test_from_docs_to_corrected_docs(tmp_path: Path) -> None:
     docs = list(DocBin().from_disk(tmp_path / "new.spacy").get_docs(Vocab()))
     assert all("LOC" in {e.label_ for e in docs[s].ents} for s in done)
     assert all(token.tag_ for doc in docs for token in doc)
+
+
+def test_decisions_about_another_column_or_task_are_refused(tmp_path: Path) -> None:
+    path, _ = spoiled_file(tmp_path)
+    page, found = tmp_path / "page.html", tmp_path / "found.jsonl"
+    good("audit", path, "--label-column", "3", "-o", found, "--page", page, *QUICK)
+    options = f"{path} --label-column 3 --apply decisions.jsonl -o corrected.conll"
+    assert options in page.read_text(encoding="utf8")
+    decisions = decide(found, tmp_path / "decisions.jsonl", 1)
+    target = tmp_path / "new"
+    apply = ("--apply", decisions, "-o", target)
+    said = refused("audit", path, "--label-column", "2", *apply)
+    assert "the label column 3" in said
+    assert "the label column 2" in said
+    assert not target.exists()
+    good("audit", path, *apply)  # the last column is the third
+    docs, _ = spoiled_docs(tmp_path)
+    assert "the label column 3" in refused("audit", docs, *apply, "--force")
+    good("audit", docs, "-o", found, *QUICK, "--force")
+    decide(found, decisions, 1)
+    said = refused("audit", docs, "--task", "spans:sc", *apply, "--force")
+    assert "the task 'ents'" in said
+    assert "the task 'spans:sc'" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shown"),
+    [
+        ("a.conll", {}, ""),
+        ("a.conll", {"label_column": -1, "kinds": {2: "skip", 3: "number"}, "unlabelled": "_"},
+         "--columns 2=skip,3=number --unlabelled _"),
+        ("a.spacy", {"task": "spans:my key", "lang": "de"}, "--lang de --task 'spans:my key'"),
+        ("a.spacy", {"config": Path("my tags.cfg")}, "--config 'my tags.cfg'"),
+        ("a.conll", {"encoding": "latin-1"}, "--encoding latin-1"),
+    ],
+)  # fmt: skip
+def test_the_page_names_the_options_by_which_the_corpus_was_read(
+    name: str, options: dict, shown: str
+) -> None:
+    columns = {"label_column": -1, "kinds": {}, "window": None, "unlabelled": None}
+    columns |= {key: value for key, value in options.items() if key in columns}
+    source = Source(
+        Path(name),
+        options.get("encoding", "utf-8"),
+        columns,
+        options.get("task", "ents"),
+        options.get("config"),
+        options.get("lang"),
+    )
+    assert shlex.join(source.options()) == shown
 
 
 def test_tags_of_docs_are_judged_too(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import spacy
 from spacy.tokens import DocBin
 
 from spacy_treecrf.formats.converting import read_texts
-from tests.cli.calls import good, process, refused
+from tests.cli.calls import QUICK, good, process, refused
 from tests.columnar.tiny_columns import tiny_rows, write_columns
 from tests.pipeline.tiny_pipes import corpus, new_nlp
 
@@ -55,6 +56,46 @@ def test_a_committee_and_other_formats(shared: Path, tmp_path: Path) -> None:
     assert sum(len(line.split()) for line in lines) <= 30
     again = read_texts(tmp_path / "doccano.out", "doccano")
     assert [one.text for one in again] == lines
+
+
+@pytest.mark.parametrize("label_first", [False, True])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_the_text_of_a_column_file_is_its_column_of_words(
+    tmp_path: Path, label_first: bool, labelled: bool
+) -> None:
+    rows = [[[tag, word, label] for word, tag, label in own] for own in tiny_rows(12)]
+    at = 2
+    if label_first:
+        rows, at = [[[label, tag, word] for tag, word, label in own] for own in rows], 0
+    train = write_columns(tmp_path / "train.conll", rows)
+    words = 3 if label_first else 2
+    model = tmp_path / "model.treecrf"
+    kinds = f"{words}=word,{words - 1}=value"
+    options = ("--columns", kinds, "--label-column", str(at + 1), *QUICK)
+    good("train", train, "-o", model, *options)
+    pool = rows if labelled else [[row[:at] + row[at + 1 :] for row in own] for own in rows]
+    found = json.loads(
+        good("suggest", model, write_columns(tmp_path / "pool.conll", pool), "--json")
+    )
+    texts = [" ".join(row[words - 1] for row in own) for own in rows]
+    assert len(found) == len(texts)
+    assert all(one["text"] == texts[one["number"]] for one in found)
+
+
+@pytest.mark.parametrize("mine", [("saw",), ("sa", "w")])
+def test_a_committee_that_tokenizes_differently_is_refused(
+    shared: Path, tmp_path: Path, mine: tuple[str, ...]
+) -> None:
+    for name, parts in (("mine", mine), ("other", ("s", "aw"))):
+        nlp = spacy.load(shared / "pipeline")
+        nlp.tokenizer.add_special_case("saw", [{"ORTH": part} for part in parts])
+        nlp.to_disk(tmp_path / name)
+    pool = tmp_path / "pool.txt"
+    pool.write_text("Ann saw Rome .\nthey slept .\n", encoding="utf8")
+    start = ("suggest", tmp_path / "mine", pool, "--by", "committee", "--committee")
+    said = refused(*start, tmp_path / "other")
+    assert "cut the texts into different tokens" in said
+    good(*start, tmp_path / "mine")
 
 
 def test_docs_of_a_spacy_file(shared: Path, tmp_path: Path) -> None:

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_treecrf.labels.biluo import biluo_spans
-from spacy_treecrf.labels.schemes import are_span_labels, conll_spans, to_bio
+from spacy_treecrf.labels.schemes import (
+    SCHEMES,
+    are_span_labels,
+    conll_spans,
+    scheme_of,
+    spelled,
+    to_bio,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +98,64 @@ def test_well_formed_biluo_has_the_spans_that_the_pipe_sees() -> None:
 )
 def test_labels_of_spans_are_told_from_others(labels: list[str | None], expected: bool) -> None:
     assert are_span_labels(labels) is expected
+
+
+@pytest.mark.parametrize(
+    ("sequences", "scheme"),
+    [
+        (["B-X I-X O", "O I-X", "B-Y"], "BIO"),  # one stray I
+        (["I-X", "O B-X"], "BIO"),
+        (["I-X", "I-Y B-X"], "BIO"),
+        (["I-X B-X I-X O I-Y", "O"], "IOB1"),
+        (["I-X I-X"], "IOB1"),
+        (["B I O", "I"], "BIO"),
+        (["I O I B"], "IOB1"),
+        (["? I-X"], "BIO"),  # of what follows a token without a label, nothing is known
+        (["I-X", "? B-X"], "IOB1"),
+        (["O", ""], "BIO"),
+        (["I-X", "B-X E-X"], "BIOES"),
+        (["I-X", "U-X"], "BILUO"),
+    ],
+)
+def test_the_scheme_of_sequences(sequences: list[str], scheme: str) -> None:
+    labels = [[None if y == "?" else y for y in own.split()] for own in sequences]
+    assert scheme_of(labels) == scheme
+
+
+ANY_LABEL = st.one_of(
+    st.sampled_from(["O", None]),
+    st.builds("{}-{}".format, st.sampled_from("BBIIESLU"), st.sampled_from("XY")),
+)
+BIO_LABEL = st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y", None])
+
+
+@given(
+    st.one_of(
+        st.lists(st.lists(ANY_LABEL, max_size=6), max_size=4),
+        st.lists(st.lists(BIO_LABEL, max_size=6), max_size=4),
+    ),
+    st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"]), max_size=8),
+)
+def test_what_is_written_in_the_scheme_of_sequences_keeps_it(
+    sequences: list[list[str | None]], new: list[str]
+) -> None:
+    scheme = scheme_of(sequences)
+    assert scheme in SCHEMES
+    spans = conll_spans(new)
+    written = spelled(spans, len(new), scheme)
+    assert conll_spans(written) == spans
+    assert scheme_of([*sequences, list(written)]) == scheme
+
+
+@given(
+    st.lists(BIO_LABEL, min_size=1, max_size=8),
+    st.lists(st.lists(BIO_LABEL, max_size=6), max_size=3),
+)
+def test_stray_labels_beside_a_well_formed_sequence_do_not_change_its_scheme(
+    labels: list[str | None], others: list[list[str | None]]
+) -> None:
+    spans = conll_spans(labels)
+    well_formed = list(spelled(spans, len(labels), "BIO"))
+    assert scheme_of([well_formed]) == "BIO"
+    if spans:
+        assert scheme_of([*others, well_formed]) == "BIO"

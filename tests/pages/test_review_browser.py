@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spacy_treecrf.audit.entries import Place, entry, read_decisions
+from spacy_treecrf.audit.entries import Layer, Place, entry, read_decisions
 from spacy_treecrf.audit.findings import Finding
 from spacy_treecrf.pages.review_page import review_page
 from tests.docs.browser import browser
@@ -27,15 +27,15 @@ def chromium() -> Iterator[Any]:
         yield running
 
 
-def a_page(n: int = 3) -> str:
-    words = ["we", MARKUP, "New", "York", *["word"] * 60]
+def a_page(n: int = 3, *, label: str = "PER", word: str = "word") -> str:
+    words = ["we", MARKUP, "New", "York", *[word] * 60]
     findings = [
         Finding(0, 2, 4, "missing", (), SUGGESTED, 0.01, 0.98, 8.5, (("LOC", 12),), True),
-        Finding(1, 2, 4, "type", ((2, 4, "PER"),), SUGGESTED, 0.02, 0.9, 6.0),
+        Finding(1, 2, 4, "type", ((2, 4, label),), SUGGESTED, 0.02, 0.9, 6.0),
         Finding(2, 2, 3, "spurious", ((2, 3, MARKUP),), (), 0.02, 0.9, 5.0),
     ]
     entries = [
-        entry(i + 1, one, Place(one.sequence, 10_000, f"doc {i} {MARKUP}"), words)
+        entry(i + 1, one, Place(one.sequence, 10_000, f"doc {i} {MARKUP}"), words, Layer("ents"))
         for i, one in enumerate(findings[:n])
     ]
     return review_page(entries, title="Audit of a corpus", about="some findings")
@@ -102,6 +102,22 @@ def test_decisions_by_mouse_outlive_a_reload(chromium: Any, folder: Path) -> Non
         tab.reload()
         assert tab.inner_text("#progress") == "0 accepted, 1 rejected, 2 to decide"
         assert tab.locator(".verdict").nth(1).inner_text() == "rejected"
+
+
+@pytest.mark.parametrize("change", [{"label": "ORG"}, {"word": "other"}])
+def test_decisions_do_not_stick_to_another_page_about_the_same_places(
+    chromium: Any, tmp_path: Path, change: dict[str, str]
+) -> None:
+    write(tmp_path, "changing", a_page())
+    with opened(chromium, tmp_path, "changing") as tab:
+        tab.keyboard.press("a")
+        assert tab.inner_text("#progress") == "1 accepted, 0 rejected, 2 to decide"
+        write(tmp_path, "changing", a_page(**change))
+        tab.reload()
+        assert tab.inner_text("#progress") == "0 accepted, 0 rejected, 3 to decide"
+        write(tmp_path, "changing", a_page())
+        tab.reload()
+        assert tab.inner_text("#progress") == "1 accepted, 0 rejected, 2 to decide"
 
 
 def test_a_page_without_findings_says_so(chromium: Any, folder: Path) -> None:

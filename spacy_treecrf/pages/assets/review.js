@@ -16,8 +16,21 @@
   };
   const percent = (p) => `${(100 * p).toFixed(p > 0.9995 || p < 0.0005 ? 2 : 1)} %`;
 
-  // Decisions outlive a reload where the browser keeps them; the key tells pages apart.
-  const key = `treecrf ${document.title} ${entries.map((e) => [e.unit, e.start, e.end]).join(" ")}`;
+  // Decisions outlive a reload where the browser keeps them; the key tells apart pages that ask
+  // anything else. It is hashed, as words may fill megabytes.
+  const hashed = (text, seed) => {
+    let hash = seed;
+    for (let i = 0; i < text.length; i += 1) {
+      hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+      hash ^= hash >>> 15;
+    }
+    return (hash >>> 0).toString(16);
+  };
+  const asked = JSON.stringify(
+    entries.map((e) => [e.layer, e.unit, e.start, e.end, e.annotated, e.suggested, e.words]),
+  );
+  const hashes = [0x811c9dc5, 0x2545f491, 0x9e3779b9].map((seed) => hashed(asked, seed));
+  const key = `treecrf ${document.title} ${hashes.join(" ")}`;
   const decisions = (() => {
     try {
       const kept = JSON.parse(localStorage.getItem(key));
