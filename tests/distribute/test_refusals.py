@@ -60,9 +60,7 @@ def read(folder: Path, changed: Callable[[Doc], None], share: tuple[int, int]) -
 def test_weights_and_lattices_of_docs_are_refused_with_file_and_doc(
     tmp_path: Path, changed: Callable[[Doc], None], share: tuple[int, int]
 ) -> None:
-    with pytest.raises(
-        ValueError, match=r"^treecrf: part .*some\.spacy.*: doc 3 has .*spacy tr"
-    ):
+    with pytest.raises(ValueError, match=r"^treecrf: part .*some\.spacy.*: doc 3 has .*spacy tr"):
         read(tmp_path, changed, share)
 
 
