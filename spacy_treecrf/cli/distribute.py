@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import reports_errors
+from spacy_treecrf.cli.common import INTERRUPTED, reports_errors, say
+from spacy_treecrf.cli.pipeline_folders import refuse_folder
 
 EXAMPLES = """\b
 Examples:
@@ -36,6 +38,7 @@ def distribute(
         Path | None,
         typer.Option("--code", "-c", help="Python file of registered functions; workers see it."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace models that are there.")] = False,
 ) -> None:
     """Train a pipeline as `spacy train` does, its docs spread over workers: the model is the same.
 
@@ -43,7 +46,7 @@ def distribute(
     quotes or an address that fsspec knows, which all workers see. The docs of dev stay here.
     """
     from spacy.cli._util import import_code, parse_config_overrides
-    from spacy.util import load_config
+    from spacy.util import get_sourced_components, load_config
 
     if scheduler is not None and workers is not None:
         raise ValueError("treecrf: --workers are started here, and not with --scheduler; use one")
@@ -52,7 +55,7 @@ def distribute(
     overrides = parse_config_overrides(context.args)
     import_code(code)
     try:
-        from spacy_treecrf.distribute.training import Place, train_on_cluster
+        from spacy_treecrf.distribute.training import ModelsInterrupted, Place, train_on_cluster
     except ModuleNotFoundError as error:
         if error.name not in ("dask", "distributed", "fsspec"):
             raise
@@ -61,7 +64,22 @@ def distribute(
             "spacy-treecrf[dask]",
             name=error.name,
         ) from error
-    output.mkdir(parents=True, exist_ok=True)
     filled = load_config(config, overrides=overrides, interpolate=False)
-    train_on_cluster(filled, output, Place(scheduler, workers), code)
+    sourced = get_sourced_components(filled.interpolate())
+    refuse_folder(output, force, [block["source"] for block in sourced.values()])
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        train_on_cluster(filled, output, Place(scheduler, workers), code)
+    except ModelsInterrupted as interrupt:
+        say(_interrupted(output, interrupt.whole))
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        with contextlib.suppress(OSError):
+            output.rmdir()  # if nothing was written
     typer.echo(f"saved to {output / 'model-last'}")
+
+
+def _interrupted(output: Path, whole: list[str]) -> str:
+    """What a folder holds after Ctrl-C."""
+    held = " and ".join(sorted(whole)) or "no whole model"
+    return f"treecrf: interrupted; {output} holds {held} of this training, and none of before"

@@ -261,9 +261,12 @@ class Crew:
         return self.collect(tasks)
 
     def collect(self, futures: Sequence[Future]) -> list[Any]:
-        """The results of tasks; raises `WorkersLost` if a worker goes meanwhile."""
+        """The results of tasks; raises `WorkersLost` if a worker goes meanwhile.
+
+        An error of one ends the waiting for all: others may wait for its mail.
+        """
         try:
-            return [self._result(future) for future in futures]
+            return [self._result(future, futures) for future in futures]
         except BaseException:
             self.client.cancel(list(futures), force=True)
             raise
@@ -288,16 +291,21 @@ class Crew:
             raise
         return found
 
-    def _result(self, future: Future) -> Any:
+    def _result(self, future: Future, batch: Sequence[Future] = ()) -> Any:
+        """The result of a task. batch: tasks of which none may fail while it is waited for"""
+        failed: list[Future] = []
         while True:
             try:
+                for other in failed:
+                    other.result(timeout=POLL_SECONDS)
                 result = future.result(timeout=POLL_SECONDS)
                 self.traffic.driver_bytes += sizeof(result)
                 return result
             except _TIMED_OUT:
-                if future.status == "error":
+                if any(each.status == "error" for each in (future, *failed)):
                     raise
                 self.check()
+                failed = [each for each in batch if each.status == "error"]
             except _LOSSES as error:
                 self.check()
                 if isinstance(error, OSError):

@@ -37,6 +37,7 @@ from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.learning import Learner
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.pipeline.sequencing import cut
+from spacy_treecrf.pipeline.soft_gold import is_weighted
 
 Int64s = npt.NDArray[np.int64]
 
@@ -94,6 +95,7 @@ class DocState(WorkerState):
                 self._here, self.site = _pipeline(site, path), site
             here = self._here
             examples = _read(here.nlp, site, path)
+            _refuse_weights(examples)
             i, n = part.share
             examples = examples[len(examples) * i // n : len(examples) * (i + 1) // n]
             task = here.pipe.task
@@ -235,6 +237,17 @@ def _read(nlp: Language, site: Site, path: Path) -> list[Example]:
         raise
     except Exception as error:  # what unpacks a damaged file raises errors of many kinds
         raise ValueError(f"treecrf: it cannot be read: {error}") from error
+
+
+def _refuse_weights(examples: Sequence[Example]) -> None:
+    """Refuse docs of a file that say more than rows on workers hold."""
+    for number, example in enumerate(examples, 1):
+        if is_weighted(example.reference):
+            raise ValueError(
+                f"treecrf: doc {number} has weights (treecrf_weight) or what a teacher says of its "
+                "labels, which are not for clusters; train by `spacy train`, which takes them, or "
+                "use docs without"
+            )
 
 
 @contextmanager

@@ -77,7 +77,8 @@ def parts_of(config: Config) -> list[DocPart]:
     corpus = config["training"]["train_corpus"]
     path = str(dot_to_object(config, corpus)["path"])
     if "://" not in path and Path(path).is_dir():
-        files = [str(file) for file in walk_corpus(path, ".spacy")]
+        # Workers may have another working directory.
+        files = [str(file.absolute()) for file in walk_corpus(path, ".spacy")]
         if not files:
             raise ValueError(f"treecrf: {path} holds no .spacy file; name another folder")
     else:

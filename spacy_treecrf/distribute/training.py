@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,10 +42,19 @@ class Place(NamedTuple):
     workers: int | None = None  # None: one for each core
 
 
+class ModelsInterrupted(KeyboardInterrupt):
+    """Ctrl-C after models of before were deleted. whole: folders that were written since"""
+
+    def __init__(self, whole: list[str]) -> None:
+        super().__init__()
+        self.whole = whole
+
+
 def train_on_cluster(config: Config, output: Path, place: Place, code: Path | None = None) -> None:
     """Train the pipeline of a config; write the folders that `spacy train` writes.
 
-    code: A Python file with registered functions, which workers import too.
+    code: A Python file with registered functions, which workers import too. Ctrl-C raises
+    `ModelsInterrupted` from the first step on, when models of before are deleted.
     """
     seed = config.interpolate()["training"]["seed"]
     if seed is not None:
@@ -85,6 +95,7 @@ class _Loop:
 
     def __init__(self, nlp: Language, rows: DocRows, output: Path) -> None:
         self.nlp, self.rows, self.output = nlp, rows, output
+        self.whole: list[str] = []  # folders that are written
         config = nlp.config.interpolate()
         if config["training"]["seed"] is not None:
             fix_random_seed(config["training"]["seed"])
@@ -93,9 +104,15 @@ class _Loop:
         self.before_to_disk = create_before_to_disk_callback(self.settings["before_to_disk"])
 
     def run(self) -> None:
+        try:
+            clean_output_dir(self.output)
+            self._train()
+        except KeyboardInterrupt as interrupt:
+            raise ModelsInterrupted(self.whole) from interrupt
+
+    def _train(self) -> None:
         settings, nlp = self.settings, self.nlp
         frozen = settings["frozen_components"]
-        clean_output_dir(self.output)
         with nlp.select_pipes(disable=frozen):
             log_step, end_log = settings["logger"](nlp, sys.stdout, sys.stderr)
         try:
@@ -144,9 +161,20 @@ class _Loop:
 
     def _save(self, is_best: bool) -> None:
         last, best = self.output / DIR_MODEL_LAST, self.output / DIR_MODEL_BEST
-        with self.nlp.use_params(self.settings["optimizer"].averages):
+        with (
+            self._writing(DIR_MODEL_LAST),
+            self.nlp.use_params(self.settings["optimizer"].averages),
+        ):
             self.before_to_disk(self.nlp).to_disk(last)
         if is_best:
-            if best.exists():
-                shutil.rmtree(best)
-            shutil.copytree(last, best)
+            with self._writing(DIR_MODEL_BEST):
+                if best.exists():
+                    shutil.rmtree(best)
+                shutil.copytree(last, best)
+
+    @contextmanager
+    def _writing(self, folder: str) -> Iterator[None]:
+        """Know that a folder is not whole until it is written."""
+        self.whole = [name for name in self.whole if name != folder]
+        yield
+        self.whole.append(folder)

@@ -60,11 +60,15 @@ def doc_weights(examples: Sequence[Example]) -> npt.NDArray[np.float32]:
     """How much each doc counts. shape: (n_tokens of all,)"""
     found = []
     for example in examples:
-        stored: dict[Any, Any] = example.reference.user_data
-        value = stored.get(("._.", NAME, None, None))
+        value = _weight_of(example.reference)
         weight = 1.0 if value is None else _checked(value, "doc", float("inf"))
         found.append(np.full(len(example.predicted), weight, np.float32))
     return np.concatenate(found) if found else np.zeros(0, np.float32)
+
+
+def is_weighted(doc: Doc) -> bool:
+    """Whether weights or a teacher say more of a doc than its labels do."""
+    return _is_soft(doc) or _weight_of(doc) is not None
 
 
 def soft_gold(
@@ -78,9 +82,7 @@ def soft_gold(
     ids: Those of the labels that docs have, laid end to end. offsets: Where sequences begin.
     """
     spoken = [
-        (first, example)
-        for first, example in _with_first(examples)
-        if LATTICE in example.reference.user_data or any(_weights_of(example.reference))
+        (first, example) for first, example in _with_first(examples) if _is_soft(example.reference)
     ]
     if not spoken:
         return ids, None
@@ -158,6 +160,16 @@ def _with_first(examples: Sequence[Example]) -> Iterator[tuple[int, Example]]:
     for example in examples:
         yield first, example
         first += len(example.predicted)
+
+
+def _is_soft(doc: Doc) -> bool:
+    return LATTICE in doc.user_data or any(_weights_of(doc))
+
+
+def _weight_of(doc: Doc) -> Any:
+    """The weight of a doc as a whole, None if it has none."""
+    stored: dict[Any, Any] = doc.user_data
+    return stored.get(("._.", NAME, None, None))
 
 
 def _weights_of(doc: Doc) -> Iterator[tuple[int, int, Any]]:

@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.dask import DaskBoostedCRF
 from spacy_treecrf.dask import crew as crews
+from spacy_treecrf.dask.worker_state import WorkerState
 from tests.dask.cluster_data import cut, make_data, stored
 
 pytestmark = pytest.mark.slow
@@ -77,6 +78,35 @@ def test_a_killed_worker_changes_nothing(
         found = DaskBoostedCRF(client, **SETTINGS).fit(cut(data, 300, 600, 900))
         assert killer.killed
         assert stored(found.to_local()) == expected
+
+
+def fail(*_: Any) -> None:
+    raise RuntimeError("no luck")
+
+
+def break_growing() -> None:
+    WorkerState.whole_grow = WorkerState.grow  # type: ignore[attr-defined]
+    WorkerState.grow = fail  # type: ignore[method-assign, assignment]
+
+
+def mend_growing() -> None:
+    WorkerState.grow = WorkerState.whole_grow  # type: ignore[attr-defined, method-assign]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_error_of_any_worker_ends_the_training_and_frees_the_others(which: int) -> None:
+    data = make_data(1200)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        broken = [sorted(client.nthreads())[which]]
+        client.run(break_growing, workers=broken)
+        with pytest.raises(RuntimeError, match="no luck"):
+            DaskBoostedCRF(client, **SETTINGS).fit(cut(data, 600))
+        client.run(mend_growing, workers=broken)
+        found = DaskBoostedCRF(client, **SETTINGS).fit(cut(data, 600))
+        assert stored(found.to_local()) == stored(BoostedCRF(**SETTINGS).fit(*data))
 
 
 def when_round(n: int, act: Callable[[], object]) -> Callable[[Any], None]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
 from spacy.cli.train import train
 from spacy.util import import_file
 from thinc.api import Config
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from spacy_treecrf.cli.app import app
 from spacy_treecrf.configs.ready_configs import ready_config
+from tests.cli.calls import call, refused
 from tests.distribute.doc_data import files_of, make_docs, write_corpus
 
 pytest.importorskip("distributed")
@@ -68,6 +70,60 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def distribute(config: Path, output: Path, *options: str) -> None:
     done = CliRunner().invoke(app, ["distribute", str(config), "-o", str(output), *options])
     assert done.exit_code == 0, (done.output, done.exception)
+
+
+# Interrupts when it is told of the second step.
+LOGGER = """
+from spacy.util import registry
+
+@registry.loggers("distribute_test.v1")
+def make():
+    def begin(nlp, stdout, stderr):
+        told = []
+        def step(info):
+            told.append(info)
+            if len(told) == 2:
+                raise KeyboardInterrupt
+        return step, lambda: None
+    return begin
+"""
+
+
+def test_models_of_before_are_kept_without_force_and_ctrl_c_says_what_is_there(
+    corpus: Path, tmp_path: Path
+) -> None:
+    code = tmp_path / "logger.py"
+    code.write_text(LOGGER, encoding="utf8")
+    changes = {"training.logger": {"@loggers": "distribute_test.v1"}, "training.eval_frequency": 1}
+    changes["paths.train"] = str(corpus / "dev")
+    config = write_config(tmp_path / "ner.cfg", corpus, changes)
+    old = tmp_path / "out" / "model-last" / "old"
+    old.mkdir(parents=True)
+    arguments = [config, "-o", tmp_path / "out", "--code", code, "--workers", "1"]
+    assert "exists; name another folder, or replace it by --force" in refused(
+        "distribute", *arguments
+    )
+    assert old.exists()
+    result = call("distribute", *arguments, "--force")
+    assert result.exit_code == 130
+    assert "out holds model-best and model-last of this training, and none of" in result.stderr
+    assert "as before" not in result.stderr
+    assert not old.exists()
+    for name in ("model-best", "model-last"):
+        assert spacy.load(tmp_path / "out" / name).pipe_names == ["treecrf"]
+
+
+def test_a_pipeline_in_the_output_is_not_replaced_and_failing_leaves_no_folder(
+    corpus: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    source = {"components.other": {"source": str(output / "model-best")}}
+    config = write_config(tmp_path / "ner.cfg", corpus, source)
+    (output / "model-best").mkdir(parents=True)
+    assert "lie in each other" in refused("distribute", config, "-o", output, "--force")
+    config = write_config(tmp_path / "ner.cfg", corpus, {"training.accumulate_gradient": 2})
+    assert "accumulate_gradient" in refused("distribute", config, "-o", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def assert_same(found: Path, expected: Path) -> None:
