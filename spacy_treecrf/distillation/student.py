@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from spacy import util
-from spacy.language import Language
+from spacy.language import DEFAULT_CONFIG, Language
 from spacy.tokens import Doc, DocBin
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from thinc.api import Config
 
 from spacy_treecrf.corpora.splitting import hash_share
+from spacy_treecrf.distillation.corpus_blocks import corpus_blocks
 
 FACTORY = "treecrf"
 # The share of the lessons that choose the best step where there is no held-out data.
@@ -38,6 +39,7 @@ def load_config(path: Path, overrides: dict[str, Any]) -> Config:
         raise ValueError(f"treecrf: cannot read the config {path}: {error}") from error
     except ValueError as error:
         raise ValueError(f"treecrf: {path} is not a config of spaCy: {error}") from error
+    config = DEFAULT_CONFIG.merge(config)  # as training does; blocks that are left out are there
     components = config.get("components", {})
     pipes = [name for name, block in components.items() if block.get("factory") == FACTORY]
     if not pipes:
@@ -50,6 +52,7 @@ def load_config(path: Path, overrides: dict[str, Any]) -> Config:
             "model", {"@architectures": "spacy_treecrf.BoostedCRF.v1"}
         )
         model["soft_labels"] = "distill"
+    corpus_blocks(config)  # so that what cannot read lessons is refused before any work
     return config
 
 
@@ -74,6 +77,9 @@ def write_lessons(
 
 def train_student(config: Config, files: StudentFiles, output: Path) -> Language:
     """Train as `spacy train` does; output gets model-best and model-last."""
+    blocks = corpus_blocks(config)
+    for block, path in ((blocks.train, files.train), (blocks.dev, files.dev)):
+        block["path"] = str(path)
     paths = config.setdefault("paths", {})
     paths["train"], paths["dev"] = str(files.train), str(files.dev)
     nlp = init_nlp(config)

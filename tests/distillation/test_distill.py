@@ -124,3 +124,32 @@ def test_a_teacher_of_several_pipes_needs_a_name() -> None:
     nlp.add_pipe("treecrf", name="other")
     assert_refused(lambda: teaching_pipe(nlp, None), "treecrf, other", "--pipe")
     assert teaching_pipe(nlp, "other") is nlp.get_pipe("other")
+
+
+def test_lessons_are_what_the_blocks_of_training_read_whatever_their_paths_are(
+    folder: Path, tmp_path: Path
+) -> None:
+    config: Any = spacy.util.load_config(folder / "ner.cfg", interpolate=False)
+    unread = {**config["corpora"].pop("train"), "path": "not-there.spacy"}
+    config["corpora"].update(lessons=unread, dev={**unread})
+    config["training"]["train_corpus"] = "corpora.lessons"
+    config.to_disk(tmp_path / "other.cfg", interpolate=False)
+    output = tmp_path / "student"
+    good("distill", folder / "rules", folder / "texts.txt", tmp_path / "other.cfg", "-o", output,
+         "--dev", folder / "dev.spacy")  # fmt: skip
+    assert set(pipe_of(spacy.load(output / "model-best")).labels) == {"LOC"}
+
+
+def test_blocks_that_cannot_read_lessons_are_refused_by_name(folder: Path, tmp_path: Path) -> None:
+    config: Any = spacy.util.load_config(folder / "ner.cfg", interpolate=False)
+    made = {"@readers": "spacy_treecrf.Synthetic.v1"}
+    for name, corpora, training, parts in (
+        ("synthetic", {"train": made}, {}, ("'path'", "[corpora.train]")),
+        ("missing", {}, {"dev_corpus": "corpora.held_out"}, ("'path'", "[corpora.held_out]")),
+        ("same", {}, {"dev_corpus": "corpora.train"}, ("both", "'corpora.train'")),
+    ):
+        changed = config.copy()
+        changed["corpora"].update(corpora)
+        changed["training"].update(training)
+        changed.to_disk(tmp_path / f"{name}.cfg", interpolate=False)
+        assert_refused(lambda: load_config(tmp_path / f"{name}.cfg", {}), *parts)  # noqa: B023
