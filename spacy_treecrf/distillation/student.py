@@ -80,6 +80,8 @@ def train_student(config: Config, files: StudentFiles, output: Path) -> Language
     blocks = corpus_blocks(config)
     for block, path in ((blocks.train, files.train), (blocks.dev, files.dev)):
         block["path"] = str(path)
+        if "join" in block:  # lattices and weights are those of a doc
+            block["join"] = 1
     paths = config.setdefault("paths", {})
     paths["train"], paths["dev"] = str(files.train), str(files.dev)
     nlp = init_nlp(config)

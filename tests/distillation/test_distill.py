@@ -14,10 +14,10 @@ from spacy.training.loop import train
 
 from spacy_treecrf.distillation.lessons import lessons, read_annotated, read_texts, teaching_pipe
 from spacy_treecrf.distillation.student import load_config
-from spacy_treecrf.pipeline.soft_gold import LATTICE
+from spacy_treecrf.labels.doc_keys import LATTICE
 from tests.cli.calls import good, refused
 from tests.fresh_environment import ROOT
-from tests.pipeline.made_up_docs import word_docs
+from tests.pipeline.made_up_docs import letter_docs, word_docs
 from tests.pipeline.tiny_pipes import new_nlp, pipe_of
 from tests.refusals import assert_refused
 
@@ -153,3 +153,27 @@ def test_blocks_that_cannot_read_lessons_are_refused_by_name(folder: Path, tmp_p
         changed["training"].update(training)
         changed.to_disk(tmp_path / f"{name}.cfg", interpolate=False)
         assert_refused(lambda: load_config(tmp_path / f"{name}.cfg", {}), *parts)  # noqa: B023
+
+
+def test_students_of_letters_are_taught_doc_by_doc_where_their_config_joins_docs(
+    tmp_path: Path,
+) -> None:
+    for name, size, seed in (("train", 40, 0), ("texts", 30, 1), ("dev", 10, 2)):
+        docs = DocBin(docs=letter_docs(size, seed), store_user_data=True)
+        docs.to_disk(tmp_path / f"{name}.spacy")
+    config: Any = spacy.util.load_config(ROOT / "configs" / "hyphenate.cfg", interpolate=False)
+    assert config["corpora"]["train"]["join"] > 1
+    config["training"]["max_steps"] = 2
+    config["components"]["treecrf"]["model"].update(order=1, leaves=8, threads=1)
+    config.to_disk(tmp_path / "letters.cfg", interpolate=False)
+    config["paths"].update(train=str(tmp_path / "train.spacy"), dev=str(tmp_path / "dev.spacy"))
+    (tmp_path / "teacher").mkdir()
+    teacher, _ = train(init_nlp(config), tmp_path / "teacher")
+    output = tmp_path / "student"
+    good(
+        "distill", tmp_path / "teacher/model-last", tmp_path / "texts.spacy",
+        tmp_path / "letters.cfg", "-o", output, "--dev", tmp_path / "dev.spacy",
+    )  # fmt: skip
+    student = spacy.load(output / "model-last")
+    assert student.config["corpora"]["train"]["join"] == 1
+    assert pipe_of(student).sequence_labels == pipe_of(teacher).sequence_labels
