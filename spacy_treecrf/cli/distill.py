@@ -61,7 +61,12 @@ def distill(
         read_texts,
         teaching_pipe,
     )
-    from spacy_treecrf.distillation.student import load_config, train_student, write_lessons
+    from spacy_treecrf.distillation.student import (
+        extensions_read,
+        load_config,
+        train_student,
+        write_lessons,
+    )
     from spacy_treecrf.taggers.loading import load_pipeline
 
     refuse_folder(output, force, [teacher])
@@ -69,7 +74,8 @@ def distill(
     nlp = load_pipeline(teacher)
     teaching = teaching_pipe(nlp, pipe)
     read = list(read_texts(texts, nlp, encoding))
-    taught = list(progress(lessons(nlp, teaching, read), len(read), "teaching", "doc"))
+    told = lessons(nlp, teaching, read, extensions_read(student))
+    taught = list(progress(told, len(read), "teaching", "doc"))
     own = [] if gold is None else list(read_annotated(gold, nlp))
     with tempfile.TemporaryDirectory(prefix="treecrf-") as folder:
         files = write_lessons(taught, own, dev, Path(folder))

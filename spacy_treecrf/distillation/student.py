@@ -15,10 +15,13 @@ from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from thinc.api import Config
 
+from spacy_treecrf.corpora.readers import EXTENSION
 from spacy_treecrf.corpora.splitting import hash_share
 from spacy_treecrf.distillation.corpus_blocks import corpus_blocks
+from spacy_treecrf.labels.doc_keys import WEIGHT
 
 FACTORY = "treecrf"
+EXT_TASK = "ext:"
 # The share of the lessons that choose the best step where there is no held-out data.
 HELD_OUT = 0.1
 
@@ -54,6 +57,21 @@ def load_config(path: Path, overrides: dict[str, Any]) -> Config:
         model["soft_labels"] = "distill"
     corpus_blocks(config)  # so that what cannot read lessons is refused before any work
     return config
+
+
+def extensions_read(config: Config) -> set[str]:
+    """The extensions that a student reads: its labels, its weights, and inputs of its readers."""
+    filled = config.interpolate()
+    found = {WEIGHT}
+    for block in filled["components"].values():
+        task = block.get("task")
+        if isinstance(task, dict) and "attr" in task:
+            found.add(task["attr"])
+        elif isinstance(task, str) and task.startswith(EXT_TASK):
+            found.add(task.removeprefix(EXT_TASK))
+    blocks = corpus_blocks(filled)
+    inputs = (*blocks.train.get("inputs", ()), *blocks.dev.get("inputs", ()))
+    return found | {name[len(EXTENSION) :] for name in inputs if name.startswith(EXTENSION)}
 
 
 def write_lessons(

@@ -8,18 +8,34 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Token
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 
 from spacy_treecrf.distillation.lessons import lessons, read_annotated, read_texts, teaching_pipe
-from spacy_treecrf.distillation.student import load_config
+from spacy_treecrf.distillation.student import extensions_read, load_config
 from spacy_treecrf.labels.doc_keys import LATTICE
 from tests.cli.calls import good, refused
 from tests.fresh_environment import ROOT
 from tests.pipeline.made_up_docs import letter_docs, word_docs
 from tests.pipeline.tiny_pipes import new_nlp, pipe_of
 from tests.refusals import assert_refused
+
+
+@Language.component("tests_untidy")
+def untidy(doc: Doc) -> Doc:
+    """A component that leaves on a doc what no file can hold, a tensor, and two extensions."""
+    for name in ("read", "unread"):
+        if not Token.has_extension(name):
+            Token.set_extension(name, default=None)
+    doc.user_data["x"] = object()
+    doc.tensor = np.ones((len(doc), 3), np.float32)
+    for token in doc:
+        token._.read = token.text
+        token._.unread = object()
+    return doc
+
 
 RULES = [{"label": "LOC", "pattern": name} for name in ("Oslo", "Rome")]
 
@@ -177,3 +193,40 @@ def test_students_of_letters_are_taught_doc_by_doc_where_their_config_joins_docs
     student = spacy.load(output / "model-last")
     assert student.config["corpora"]["train"]["join"] == 1
     assert pipe_of(student).sequence_labels == pipe_of(teacher).sequence_labels
+
+
+def test_what_a_teacher_leaves_on_docs_is_dropped_unless_the_student_reads_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    teacher = spacy.load(folder / "teacher" / "model-best")
+    teacher.add_pipe("tests_untidy")
+    teacher.to_disk(tmp_path / "untidy")
+    config: Any = spacy.util.load_config(folder / "ner.cfg", interpolate=False)
+    config["corpora"]["train"] = {
+        "@readers": "spacy_treecrf.Corpus.v1",
+        "path": "${paths.train}",
+        "inputs": ["SENT_START", "_.read"],
+    }
+    config.to_disk(tmp_path / "reads.cfg", interpolate=False)
+    read = extensions_read(load_config(tmp_path / "reads.cfg", {}))
+    docs = list(read_texts(folder / "texts.txt", teacher))
+    for doc in lessons(teacher, teaching_pipe(teacher, None), docs, read):
+        assert not doc.tensor.size
+        assert [token._.read for token in doc] == [token.text for token in doc]
+        others = {key if isinstance(key, str) else key[1] for key in doc.user_data}
+        assert others == {LATTICE, "read"}
+    output = tmp_path / "student"
+    good("distill", tmp_path / "untidy", folder / "texts.txt", tmp_path / "reads.cfg", "-o", output,
+         "--dev", folder / "dev.spacy")  # fmt: skip
+    assert (output / "model-best" / "config.cfg").exists()
+
+
+@pytest.mark.parametrize(
+    "task", ["ext:hyphen", {"@misc": "spacy_treecrf.ExtTask.v1", "attr": "hyphen"}]
+)
+def test_labels_in_an_extension_are_read(folder: Path, tmp_path: Path, task: Any) -> None:
+    config: Any = spacy.util.load_config(folder / "ner.cfg", interpolate=False)
+    config["components"]["treecrf"]["task"] = task
+    config.to_disk(tmp_path / "ext.cfg", interpolate=False)
+    read = extensions_read(load_config(tmp_path / "ext.cfg", {}))
+    assert read == {"hyphen", "treecrf_weight"}
