@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import progress, reports_errors, say
+from spacy_treecrf.cli.common import INTERRUPTED, progress, reports_errors, say
 from spacy_treecrf.cli.evaluate import Encoding
 from spacy_treecrf.cli.pipeline_folders import refuse_folder
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 EXAMPLES = """\b
 Examples:
@@ -64,7 +67,7 @@ def distill(
     from spacy_treecrf.distillation.student import (
         extensions_read,
         load_config,
-        train_student,
+        new_student,
         write_lessons,
     )
     from spacy_treecrf.taggers.loading import load_pipeline
@@ -81,5 +84,17 @@ def distill(
         files = write_lessons(taught, own, dev, Path(folder))
         kind = "labels alone" if teaching is None else "probabilities"
         say(f"{len(taught):,} texts, {sum(map(len, taught)):,} tokens: {kind} of {teacher}")
-        train_student(student, files, output)
+        _train(new_student(student, files), output)
     say(f"the student is in {output / 'model-best'}")
+
+
+def _train(student: Language, output: Path) -> None:
+    """Train a student; Ctrl-C says what the output holds, as earlier models are deleted first."""
+    from spacy_treecrf.distillation.student import held_models, train_student
+
+    try:
+        train_student(student, output)
+    except KeyboardInterrupt:
+        held = " and ".join(held_models(output)) or "no model"
+        say(f"treecrf: interrupted while models were replaced; {output} now holds {held}")
+        raise typer.Exit(INTERRUPTED) from None

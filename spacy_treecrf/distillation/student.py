@@ -12,7 +12,7 @@ from spacy import util
 from spacy.language import DEFAULT_CONFIG, Language
 from spacy.tokens import Doc, DocBin
 from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
+from spacy.training.loop import DIR_MODEL_BEST, DIR_MODEL_LAST, train
 from thinc.api import Config
 
 from spacy_treecrf.corpora.readers import EXTENSION
@@ -93,8 +93,8 @@ def write_lessons(
     return files
 
 
-def train_student(config: Config, files: StudentFiles, output: Path) -> Language:
-    """Train as `spacy train` does; output gets model-best and model-last."""
+def new_student(config: Config, files: StudentFiles) -> Language:
+    """The pipeline of a config, initialised with what it will be trained on."""
     blocks = corpus_blocks(config)
     for block, path in ((blocks.train, files.train), (blocks.dev, files.dev)):
         block["path"] = str(path)
@@ -102,10 +102,21 @@ def train_student(config: Config, files: StudentFiles, output: Path) -> Language
             block["join"] = 1
     paths = config.setdefault("paths", {})
     paths["train"], paths["dev"] = str(files.train), str(files.dev)
-    nlp = init_nlp(config)
+    return init_nlp(config)
+
+
+def train_student(nlp: Language, output: Path) -> None:
+    """Train as `spacy train` does; output gets model-best and model-last.
+
+    Those that are there are deleted first. If training stops, model-last has the steps so far.
+    """
     output.mkdir(parents=True, exist_ok=True)
-    nlp, _ = train(nlp, output, stdout=sys.stdout, stderr=sys.stderr)
-    return nlp
+    train(nlp, output, stdout=sys.stdout, stderr=sys.stderr)
+
+
+def held_models(output: Path) -> list[str]:
+    """Which of the models that training writes are in the output."""
+    return [name for name in (DIR_MODEL_BEST, DIR_MODEL_LAST) if (output / name).is_dir()]
 
 
 def _write(path: Path, docs: Sequence[Doc]) -> None:

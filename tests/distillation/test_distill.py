@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from spacy.training.loop import train
 from spacy_treecrf.distillation.lessons import lessons, read_annotated, read_texts, teaching_pipe
 from spacy_treecrf.distillation.student import extensions_read, load_config
 from spacy_treecrf.labels.doc_keys import LATTICE
-from tests.cli.calls import good, refused
+from tests.cli.calls import call, good, refused
 from tests.fresh_environment import ROOT
 from tests.pipeline.made_up_docs import letter_docs, word_docs
 from tests.pipeline.tiny_pipes import new_nlp, pipe_of
@@ -35,6 +36,15 @@ def untidy(doc: Doc) -> Doc:
         token._.read = token.text
         token._.unread = object()
     return doc
+
+
+@spacy.registry.callbacks("tests.InterruptAt.v1")
+def interrupt_at(step: int) -> Callable[[Language, dict[str, Any]], None]:
+    def before_update(_: Language, info: dict[str, Any]) -> None:
+        if info["step"] == step:
+            raise KeyboardInterrupt
+
+    return before_update
 
 
 RULES = [{"label": "LOC", "pattern": name} for name in ("Oslo", "Rome")]
@@ -230,3 +240,26 @@ def test_labels_in_an_extension_are_read(folder: Path, tmp_path: Path, task: Any
     config.to_disk(tmp_path / "ext.cfg", interpolate=False)
     read = extensions_read(load_config(tmp_path / "ext.cfg", {}))
     assert read == {"hyphen", "treecrf_weight"}
+
+
+@pytest.mark.parametrize(("step", "held"), [(0, ["model-last"]), (2, ["model-best", "model-last"])])
+def test_ctrl_c_says_what_the_output_holds(
+    folder: Path, tmp_path: Path, step: int, held: list[str]
+) -> None:
+    config: Any = spacy.util.load_config(folder / "ner.cfg", interpolate=False)
+    config["training"]["before_update"] = {"@callbacks": "tests.InterruptAt.v1", "step": step}
+    config.to_disk(tmp_path / "interrupted.cfg", interpolate=False)
+    output = tmp_path / "student"
+    (output / "model-best").mkdir(parents=True)
+    (output / "model-best" / "old").touch()
+    result = call(
+        "distill", folder / "rules", folder / "texts.txt", tmp_path / "interrupted.cfg", "-o",
+        output, "--dev", folder / "dev.spacy", "--force",
+    )  # fmt: skip
+    assert result.exit_code == 130
+    assert result.stderr.endswith(f"{output} now holds {' and '.join(held)}\n")
+    assert "as before" not in result.stderr
+    assert sorted(path.name for path in output.iterdir()) == held
+    assert not (output / "model-best" / "old").exists()
+    for name in held:
+        spacy.load(output / name)
