@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import progress, reports_errors, say
+from spacy_treecrf.cli.common import INTERRUPTED, progress, reports_errors, say
 from spacy_treecrf.cli.evaluate import Encoding
 from spacy_treecrf.cli.pipeline_folders import refuse_folder
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 EXAMPLES = """\b
 Examples:
@@ -61,7 +64,12 @@ def distill(
         read_texts,
         teaching_pipe,
     )
-    from spacy_treecrf.distillation.student import load_config, train_student, write_lessons
+    from spacy_treecrf.distillation.student import (
+        extensions_read,
+        load_config,
+        new_student,
+        write_lessons,
+    )
     from spacy_treecrf.taggers.loading import load_pipeline
 
     refuse_folder(output, force, [teacher])
@@ -69,11 +77,24 @@ def distill(
     nlp = load_pipeline(teacher)
     teaching = teaching_pipe(nlp, pipe)
     read = list(read_texts(texts, nlp, encoding))
-    taught = list(progress(lessons(nlp, teaching, read), len(read), "teaching", "doc"))
+    told = lessons(nlp, teaching, read, extensions_read(student))
+    taught = list(progress(told, len(read), "teaching", "doc"))
     own = [] if gold is None else list(read_annotated(gold, nlp))
     with tempfile.TemporaryDirectory(prefix="treecrf-") as folder:
         files = write_lessons(taught, own, dev, Path(folder))
         kind = "labels alone" if teaching is None else "probabilities"
         say(f"{len(taught):,} texts, {sum(map(len, taught)):,} tokens: {kind} of {teacher}")
-        train_student(student, files, output)
+        _train(new_student(student, files), output)
     say(f"the student is in {output / 'model-best'}")
+
+
+def _train(student: Language, output: Path) -> None:
+    """Train a student; Ctrl-C says what the output holds, as earlier models are deleted first."""
+    from spacy_treecrf.distillation.student import held_models, train_student
+
+    try:
+        train_student(student, output)
+    except KeyboardInterrupt:
+        held = " and ".join(held_models(output)) or "no model"
+        say(f"treecrf: interrupted while models were replaced; {output} now holds {held}")
+        raise typer.Exit(INTERRUPTED) from None

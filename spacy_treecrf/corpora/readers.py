@@ -18,6 +18,7 @@ from spacy.vocab import Vocab
 from spacy_treecrf.corpora.docs import register_extension, to_docs
 from spacy_treecrf.corpora.registry import CORPORA
 from spacy_treecrf.corpora.synthetic import synthetic_splits
+from spacy_treecrf.labels.doc_keys import DOC_WEIGHT, LATTICE, WEIGHT
 
 EXTENSION = "_."
 Reader = Callable[[Language], Iterator[Example]]
@@ -39,7 +40,7 @@ def corpus(
     limit: The number of docs to read; 0: all.
     join: How many docs are laid end to end as the sentences of one. Docs of a single word each take
         ten times the memory, and are copied in every step of training. The pipe must have
-        sequence="auto" or "sentence".
+        sequence="auto" or "sentence". Docs with a weight or a teacher's lattice are not joined.
     """
     if join < 1:
         raise ValueError(f"treecrf: join of spacy_treecrf.Corpus.v1 is {join}; use 1 or more")
@@ -68,6 +69,7 @@ def corpus(
 def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
     """Docs laid end to end, so many at a time, each of them a sentence or more."""
     while part := list(islice(docs, size)):
+        _refuse_what_joining_drops(path, part)
         starts = list(accumulate(map(len, part), initial=0))
         joined = Doc.from_docs(part)
         if joined.has_annotation("DEP"):
@@ -80,6 +82,17 @@ def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
         values: Any = np.where(is_start, 1, -1).astype(np.uint64)
         joined.from_array(["SENT_START"], values)
         yield joined
+
+
+def _refuse_what_joining_drops(path: Path, docs: list[Doc]) -> None:
+    for doc in docs:
+        stored: dict[Any, Any] = doc.user_data
+        for key, what in ((LATTICE, "a teacher's lattice"), (DOC_WEIGHT, f"doc._.{WEIGHT}")):
+            if stored.get(key) is not None:
+                raise ValueError(
+                    f"treecrf: a doc of {path} has {what}, which is lost where docs are joined; "
+                    "use join = 1 of spacy_treecrf.Corpus.v1"
+                )
 
 
 def _read_docs(path: Path, vocab: Vocab, limit: int) -> Iterator[Doc]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 from spacy_treecrf.columnar.files import read_text_lines
+from spacy_treecrf.labels.doc_keys import LATTICE
 from spacy_treecrf.pipeline.pipe import TreeCRF
 
 BATCH = 256  # docs
@@ -57,20 +60,37 @@ def _tokens_of(doc: Doc) -> Doc:
     return Doc(doc.vocab, words=words, spaces=spaces, sent_starts=starts)
 
 
-def lessons(nlp: Language, pipe: TreeCRF | None, docs: Iterable[Doc]) -> Iterator[Doc]:
-    """The docs as the teacher labels them, with its probabilities if it has any."""
+def lessons(
+    nlp: Language, pipe: TreeCRF | None, docs: Iterable[Doc], extensions: Collection[str] = ()
+) -> Iterator[Doc]:
+    """The docs as the teacher labels them, with its probabilities if it has any.
+
+    extensions: Those whose values stay on the docs. Whatever else a teacher leaves there, beside
+    annotation, may be large, or nothing that a file can hold.
+    """
     batch: list[Doc] = []
     for doc in nlp.pipe(docs, batch_size=BATCH):
         if not len(doc):
             continue
         batch.append(doc)
         if len(batch) == BATCH:
-            yield from _taught(pipe, batch)
+            yield from _taught(pipe, batch, extensions)
             batch = []
-    yield from _taught(pipe, batch)
+    yield from _taught(pipe, batch, extensions)
 
 
-def _taught(pipe: TreeCRF | None, docs: list[Doc]) -> list[Doc]:
+def _taught(pipe: TreeCRF | None, docs: list[Doc], extensions: Collection[str]) -> list[Doc]:
     if pipe is not None and docs:
         pipe.teach(docs)
+    for doc in docs:
+        stored: dict[Any, Any] = doc.user_data
+        doc.user_data = {key: stored[key] for key in stored if _is_kept(key, extensions)}
+        doc.tensor = np.zeros((0,), np.float32)
     return docs
+
+
+def _is_kept(key: Any, extensions: Collection[str]) -> bool:
+    """Whether an item of the user data is the lattice or a value of one of the extensions."""
+    if isinstance(key, tuple):
+        return len(key) > 1 and key[0] == "._." and key[1] in extensions
+    return bool(key == LATTICE)

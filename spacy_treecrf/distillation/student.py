@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from spacy import util
-from spacy.language import Language
+from spacy.language import DEFAULT_CONFIG, Language
 from spacy.tokens import Doc, DocBin
 from spacy.training.initialize import init_nlp
-from spacy.training.loop import train
+from spacy.training.loop import DIR_MODEL_BEST, DIR_MODEL_LAST, train
 from thinc.api import Config
 
+from spacy_treecrf.corpora.readers import EXTENSION
 from spacy_treecrf.corpora.splitting import hash_share
+from spacy_treecrf.distillation.corpus_blocks import corpus_blocks
+from spacy_treecrf.labels.doc_keys import WEIGHT
 
 FACTORY = "treecrf"
+EXT_TASK = "ext:"
 # The share of the lessons that choose the best step where there is no held-out data.
 HELD_OUT = 0.1
 
@@ -38,6 +42,7 @@ def load_config(path: Path, overrides: dict[str, Any]) -> Config:
         raise ValueError(f"treecrf: cannot read the config {path}: {error}") from error
     except ValueError as error:
         raise ValueError(f"treecrf: {path} is not a config of spaCy: {error}") from error
+    config = DEFAULT_CONFIG.merge(config)  # as training does; blocks that are left out are there
     components = config.get("components", {})
     pipes = [name for name, block in components.items() if block.get("factory") == FACTORY]
     if not pipes:
@@ -50,7 +55,23 @@ def load_config(path: Path, overrides: dict[str, Any]) -> Config:
             "model", {"@architectures": "spacy_treecrf.BoostedCRF.v1"}
         )
         model["soft_labels"] = "distill"
+    corpus_blocks(config)  # so that what cannot read lessons is refused before any work
     return config
+
+
+def extensions_read(config: Config) -> set[str]:
+    """The extensions that a student reads: its labels, its weights, and inputs of its readers."""
+    filled = config.interpolate()
+    found = {WEIGHT}
+    for block in filled["components"].values():
+        task = block.get("task")
+        if isinstance(task, dict) and "attr" in task:
+            found.add(task["attr"])
+        elif isinstance(task, str) and task.startswith(EXT_TASK):
+            found.add(task.removeprefix(EXT_TASK))
+    blocks = corpus_blocks(filled)
+    inputs = (*blocks.train.get("inputs", ()), *blocks.dev.get("inputs", ()))
+    return found | {name[len(EXTENSION) :] for name in inputs if name.startswith(EXTENSION)}
 
 
 def write_lessons(
@@ -72,14 +93,30 @@ def write_lessons(
     return files
 
 
-def train_student(config: Config, files: StudentFiles, output: Path) -> Language:
-    """Train as `spacy train` does; output gets model-best and model-last."""
+def new_student(config: Config, files: StudentFiles) -> Language:
+    """The pipeline of a config, initialised with what it will be trained on."""
+    blocks = corpus_blocks(config)
+    for block, path in ((blocks.train, files.train), (blocks.dev, files.dev)):
+        block["path"] = str(path)
+        if "join" in block:  # lattices and weights are those of a doc
+            block["join"] = 1
     paths = config.setdefault("paths", {})
     paths["train"], paths["dev"] = str(files.train), str(files.dev)
-    nlp = init_nlp(config)
+    return init_nlp(config)
+
+
+def train_student(nlp: Language, output: Path) -> None:
+    """Train as `spacy train` does; output gets model-best and model-last.
+
+    Those that are there are deleted first. If training stops, model-last has the steps so far.
+    """
     output.mkdir(parents=True, exist_ok=True)
-    nlp, _ = train(nlp, output, stdout=sys.stdout, stderr=sys.stderr)
-    return nlp
+    train(nlp, output, stdout=sys.stdout, stderr=sys.stderr)
+
+
+def held_models(output: Path) -> list[str]:
+    """Which of the models that training writes are in the output."""
+    return [name for name in (DIR_MODEL_BEST, DIR_MODEL_LAST) if (output / name).is_dir()]
 
 
 def _write(path: Path, docs: Sequence[Doc]) -> None:

@@ -18,9 +18,8 @@ from spacy.training import Example
 
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.engine.soft_labels import NO_TABLE, SoftLabels
-from spacy_treecrf.pipeline.weights import NAME
+from spacy_treecrf.labels.doc_keys import DOC_WEIGHT, LATTICE, WEIGHT
 
-LATTICE = "treecrf_lattice"  # key in doc.user_data
 # Edges that are less probable are not stored: most are, and all labels after all would be many.
 LEAST_STORED = 1e-6
 
@@ -167,15 +166,14 @@ def _is_soft(doc: Doc) -> bool:
 
 
 def _weight_of(doc: Doc) -> Any:
-    """The weight of a doc as a whole, None if it has none."""
     stored: dict[Any, Any] = doc.user_data
-    return stored.get(("._.", NAME, None, None))
+    return stored.get(DOC_WEIGHT)
 
 
 def _weights_of(doc: Doc) -> Iterator[tuple[int, int, Any]]:
     """First character, past-the-last character and weight of spans and tokens; tokens end at 0."""
     for key, value in doc.user_data.items():
-        if isinstance(key, tuple) and key[:2] == ("._.", NAME) and value is not None:
+        if isinstance(key, tuple) and key[:2] == ("._.", WEIGHT) and value is not None:
             start, end = key[2], key[3]
             if start is not None:
                 yield start, 0 if end is None else end, value
@@ -184,7 +182,7 @@ def _weights_of(doc: Doc) -> Iterator[tuple[int, int, Any]]:
 def _checked(value: Any, kind: str, high: float) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 <= value <= high:
         most = f"0 to {high:g}" if high < float("inf") else "0 or more"
-        raise ValueError(f"treecrf: {NAME} of a {kind} is {value!r}; use a number of {most}")
+        raise ValueError(f"treecrf: {WEIGHT} of a {kind} is {value!r}; use a number of {most}")
     return float(value)
 
 

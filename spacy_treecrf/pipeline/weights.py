@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from spacy.tokens import Doc, Span, Token
 
-NAME = "treecrf_weight"
+from spacy_treecrf.labels.doc_keys import WEIGHT
 
 
 def register_weights() -> None:
     """Register the extensions; called when a pipe is made."""
     for kind in (Doc, Span, Token):
-        if not kind.has_extension(NAME):
-            kind.set_extension(NAME, default=None)
+        if not kind.has_extension(WEIGHT):
+            kind.set_extension(WEIGHT, default=None)

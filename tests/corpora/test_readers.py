@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -14,6 +15,7 @@ from spacy.util import registry
 from spacy_treecrf.corpora import CORPORA, LabelledSequence, write_spacy
 from spacy_treecrf.corpora.docs import register_extension
 from spacy_treecrf.corpora.readers import corpus, synthetic
+from spacy_treecrf.labels.doc_keys import DOC_WEIGHT, LATTICE
 from spacy_treecrf.storage import container
 
 BITS = LabelledSequence(["?", "?"], {"letter": ["a", "b"]}, {"pixels": [[0, 1], [1, 0]]})
@@ -127,6 +129,27 @@ def test_parsed_docs_are_not_joined(tmp_path: Path) -> None:
     DocBin(docs=[doc, doc]).to_disk(tmp_path / "parsed.spacy")
     with pytest.raises(ValueError, match=r"^treecrf: docs of .* are parsed"):
         list(corpus(tmp_path / "parsed.spacy", join=2)(nlp))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        (LATTICE, {"labels": ["x"]}, "a teacher's lattice"),
+        (DOC_WEIGHT, 0.2, r"doc\._\.treecrf_weight"),
+    ],
+)
+def test_docs_with_what_joining_would_lose_are_not_joined(
+    tmp_path: Path, key: Any, value: Any, named: str
+) -> None:
+    nlp = spacy.blank("en")
+    docs = [Doc(nlp.vocab, words=["a", "b"]) for _ in range(3)]
+    docs[1].user_data[key] = value
+    path = tmp_path / "taught.spacy"
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    with pytest.raises(ValueError, match=rf"^treecrf: a doc of .* has {named}, .* use join = 1"):
+        list(corpus(path, join=2)(nlp))
+    kept = [example.reference.user_data.get(key) is not None for example in corpus(path)(nlp)]
+    assert kept == [False, True, False]
 
 
 def test_limit_stops_and_missing_files_are_refused(chunks: Path, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 
-from spacy_treecrf.pipeline.soft_gold import LATTICE, soft_gold
+from spacy_treecrf.labels.doc_keys import LATTICE
+from spacy_treecrf.pipeline.soft_gold import soft_gold
 from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, train, trained_nlp
 from tests.refusals import assert_refused
 
