@@ -31,7 +31,7 @@ from spacy_treecrf.pipeline.gathering import Content, Gathering, Identity, Item,
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.soft_gold import doc_weights, soft_gold
+from spacy_treecrf.pipeline.soft_gold import doc_weights, soft_content, soft_gold
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
 from spacy_treecrf.pipeline.training_data import describe_training_data
 
@@ -344,10 +344,10 @@ class Learner:
     def _identity(self, example: Example) -> Identity:
         """A key that tells examples apart, and an example from itself with a corrected annotation.
 
-        Spans and extension attributes are not looked at.
+        Spans and extension attributes but for weights are not looked at.
         """
         gold = example.reference.to_array(["ENT_IOB", "ENT_TYPE", "TAG", "POS"])
-        content = _words_of(example), hash(gold.tobytes())
+        content = _words_of(example), hash((gold.tobytes(), soft_content(example.reference)))
         serial = self._serial_of.get(example.reference)
         if serial is None:
             serial = self._number_again(content)

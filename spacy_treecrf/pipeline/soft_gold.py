@@ -56,6 +56,25 @@ class _Lattice:
     has_edges: npt.NDArray[np.bool_]  # shape: (n_tokens,)
 
 
+def soft_content(doc: Doc) -> int:
+    """A hash of the weights on a doc and of its lattice; 0 if it has neither."""
+    if not doc.user_data:
+        return 0
+    stored: dict[Any, Any] = doc.user_data
+    found = sorted(
+        repr((key[2:], value))
+        for key, value in stored.items()
+        if isinstance(key, tuple) and key[:2] == ("._.", NAME) and value is not None
+    )
+    lattice = stored.get(LATTICE)
+    if not found and lattice is None:
+        return 0
+    parts = lattice.items() if isinstance(lattice, Mapping) else [(LATTICE, lattice)]
+    # Bytes know their hash once it was asked for.
+    own = [(key, value if isinstance(value, bytes) else repr(value)) for key, value in parts]
+    return hash((tuple(found), tuple(own)))
+
+
 def doc_weights(examples: Sequence[Example]) -> npt.NDArray[np.float32]:
     """How much each doc counts. shape: (n_tokens of all,)"""
     found = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 
-from spacy_treecrf.pipeline.soft_gold import LATTICE, soft_gold
+from spacy_treecrf.pipeline.soft_gold import LATTICE, soft_content, soft_gold
 from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, train, trained_nlp
 from tests.refusals import assert_refused
 
@@ -158,3 +160,56 @@ def test_other_architectures_refuse_weights() -> None:
     examples[0].reference[0]._.treecrf_weight = 0.5
     nlp.initialize(lambda: examples)
     assert_refused(lambda: train(nlp, examples, 1), "BoostedCRF.v1")
+
+
+def weigh_half(examples: list[Example]) -> None:
+    for example in examples[::2]:
+        for token in example.reference:
+            token._.treecrf_weight = 0.0
+
+
+def weigh_docs(examples: list[Example]) -> None:
+    for example in examples[::2]:
+        example.reference._.treecrf_weight = 0.1
+
+
+def teach_half(examples: list[Example]) -> None:
+    teacher = trained_nlp(steps=1)
+    for example in examples[::2]:
+        taught = teacher(teacher.make_doc(example.reference.text))
+        pipe_of(teacher).teach([taught])
+        example.reference.user_data[LATTICE] = taught.user_data[LATTICE]
+
+
+@pytest.mark.parametrize("change", [weigh_half, weigh_docs, teach_half])
+def test_weights_and_lessons_between_updates_count(change: Callable[[list[Example]], None]) -> None:
+    """A learner that keeps its rows from step to step learns what one without any learns."""
+
+    def marginals(changes: bool, forgets: bool = False) -> Any:
+        nlp = new_nlp()
+        examples = corpus(nlp, "ents")
+        nlp.initialize(lambda: examples)
+        train(nlp, examples, 1)
+        if changes:
+            change(examples)
+        if forgets:
+            pipe_of(nlp)._learner = copy(pipe_of(nlp).learner)
+        train(nlp, examples, 2)
+        docs = [nlp.make_doc(example.reference.text) for example in examples]
+        return np.concatenate([pipe_of(nlp).marginals(doc) for doc in docs])
+
+    found = marginals(True)
+    assert not np.array_equal(found, marginals(False))
+    np.testing.assert_array_equal(found, marginals(True, forgets=True))
+
+
+def test_a_weight_that_changes_again_counts_again() -> None:
+    nlp = new_nlp()
+    doc = corpus(nlp, "ents")[0].reference
+    contents = [soft_content(doc)]
+    for weight in (0.5, 0.25):
+        doc[0]._.treecrf_weight = weight
+        contents.append(soft_content(doc))
+    doc[0]._.treecrf_weight = None
+    assert contents[0] == soft_content(doc) == 0
+    assert len(set(contents)) == 3
