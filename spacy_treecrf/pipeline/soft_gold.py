@@ -18,11 +18,13 @@ from spacy.training import Example
 
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.engine.soft_labels import NO_TABLE, SoftLabels
+from spacy_treecrf.pipeline.tasks.task import same_tokens
 from spacy_treecrf.pipeline.weights import NAME
 
 LATTICE = "treecrf_lattice"  # key in doc.user_data
 # Edges that are less probable are not stored: most are, and all labels after all would be many.
 LEAST_STORED = 1e-6
+MOST_SHOWN = 40  # characters of a text in an error
 
 
 def store_lattice(
@@ -107,6 +109,7 @@ def soft_gold(
     for first, example in spoken:
         stored = example.reference.user_data.get(LATTICE)
         if stored is not None:
+            _check_tokens(example)
             made.add_lattice(first, _read(stored, labels, len(example.predicted)))
         else:
             made.add_weights(first, example)
@@ -177,6 +180,20 @@ def _with_first(examples: Sequence[Example]) -> Iterator[tuple[int, Example]]:
     for example in examples:
         yield first, example
         first += len(example.predicted)
+
+
+def _check_tokens(example: Example) -> None:
+    if not same_tokens(example):
+        raise ValueError(
+            f"treecrf: the doc {_start_of(example)} was taught with other tokens than the pipeline "
+            "gives it; read the docs by spacy_treecrf.Corpus.v1, which keeps their tokens"
+        )
+
+
+def _start_of(example: Example) -> str:
+    """The start of a doc's text, for errors."""
+    text = example.reference.text
+    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
 
 
 def _weights_of(doc: Doc) -> Iterator[tuple[int, int, Any]]:

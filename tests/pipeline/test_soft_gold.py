@@ -154,6 +154,21 @@ def test_damaged_lattices_are_refused(change: dict[str, Any]) -> None:
     assert_refused(lambda: pipe_of(teacher).learner._rows([example]), LATTICE, "3 tokens")
 
 
+@pytest.mark.parametrize("words", [["An", "nsaw", "Rome"], ["Ann", "saw", "Ro", "me"]], ids=len)
+def test_lattices_of_other_tokens_are_refused(words: list[str]) -> None:
+    teacher = trained_nlp()
+    doc = teacher(Doc(teacher.vocab, words=["Ann", "saw", "Rome"], spaces=[False, True, False]))
+    pipe_of(teacher).teach([doc])
+    spaces = [word == "nsaw" or word == "saw" for word in words]
+    example = Example(Doc(doc.vocab, words=words, spaces=spaces), doc)
+    assert example.predicted.text == doc.text
+    assert_refused(
+        lambda: pipe_of(teacher).learner._rows([example]),
+        "'Annsaw Rome'",
+        "spacy_treecrf.Corpus.v1",
+    )
+
+
 def test_other_architectures_refuse_weights() -> None:
     nlp = new_nlp(model={"@architectures": "spacy_treecrf.MEMM.v1"})
     examples = corpus(nlp, "ents")
