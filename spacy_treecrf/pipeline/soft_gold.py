@@ -24,6 +24,7 @@ from spacy_treecrf.pipeline.weights import NAME
 LATTICE = "treecrf_lattice"  # key in doc.user_data
 # Edges that are less probable are not stored: most are, and all labels after all would be many.
 LEAST_STORED = 1e-6
+MOST_WEIGHT = float(np.finfo(np.float32).max)  # of a doc
 MOST_SHOWN = 40  # characters of a text in an error
 
 
@@ -83,7 +84,7 @@ def doc_weights(examples: Sequence[Example]) -> npt.NDArray[np.float32]:
     for example in examples:
         stored: dict[Any, Any] = example.reference.user_data
         value = stored.get(("._.", NAME, None, None))
-        weight = 1.0 if value is None else _checked(value, "doc", float("inf"))
+        weight = 1.0 if value is None else _checked(value, "doc", MOST_WEIGHT)
         found.append(np.full(len(example.predicted), weight, np.float32))
     return np.concatenate(found) if found else np.zeros(0, np.float32)
 
@@ -206,8 +207,9 @@ def _weights_of(doc: Doc) -> Iterator[tuple[int, int, Any]]:
 
 
 def _checked(value: Any, kind: str, high: float) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 <= value <= high:
-        most = f"0 to {high:g}" if high < float("inf") else "0 or more"
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    if not is_number or isinstance(value, bool) or not 0.0 <= value <= high:
+        most = f"0 to {high:g}" if high < MOST_WEIGHT else "0 or more, finite in 32 bits"
         raise ValueError(f"treecrf: {NAME} of a {kind} is {value!r}; use a number of {most}")
     return float(value)
 

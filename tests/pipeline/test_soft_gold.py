@@ -12,7 +12,7 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 
-from spacy_treecrf.pipeline.soft_gold import LATTICE, soft_content, soft_gold
+from spacy_treecrf.pipeline.soft_gold import LATTICE, doc_weights, soft_content, soft_gold
 from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, train, trained_nlp
 from tests.refusals import assert_refused
 
@@ -128,6 +128,26 @@ def test_weights_out_of_range_are_refused(value: Any) -> None:
     examples[0].reference[0]._.treecrf_weight = value
     nlp.initialize(lambda: examples)
     assert_refused(lambda: train(nlp, examples, 1), "treecrf_weight", repr(value), "0 to 1")
+
+
+@pytest.mark.parametrize("value", [-0.1, float("inf"), 1e39, 10**400, np.float64("nan"), True])
+def test_weights_of_docs_that_are_not_finite_are_refused(value: Any) -> None:
+    nlp = new_nlp()
+    examples = corpus(nlp, "ents")
+    examples[0].reference._.treecrf_weight = value
+    assert_refused(lambda: doc_weights(examples), "of a doc", repr(value), "0 or more, finite")
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64, np.int64])
+def test_weights_may_be_numbers_of_numpy(kind: Any) -> None:
+    nlp = new_nlp()
+    examples = corpus(nlp, "ents")
+    examples[0].reference._.treecrf_weight = kind(3)
+    examples[1].reference[0]._.treecrf_weight = kind(0)
+    data = rows_of(nlp, examples)
+    first = len(examples[0].reference)
+    assert (data.weights[:first] == 3.0).all()
+    assert np.flatnonzero(data.soft.is_soft).tolist() == [first]
 
 
 @pytest.mark.parametrize(
