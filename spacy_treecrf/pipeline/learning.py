@@ -31,7 +31,7 @@ from spacy_treecrf.pipeline.gathering import Content, Gathering, Identity, Item,
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.soft_gold import doc_weights, soft_content, soft_gold
+from spacy_treecrf.pipeline.soft_gold import doc_weights, refuse_gaps, soft_content, soft_gold
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
 from spacy_treecrf.pipeline.training_data import describe_training_data
 
@@ -411,6 +411,8 @@ class Learner:
                 "treecrf: docs of the training data have weights of labels, which only the "
                 "architecture spacy_treecrf.BoostedCRF.v1 learns from; use it, or docs without"
             )
+        if soft is not None and getattr(self.shim.settings, "soft_labels", None) == "distill":
+            refuse_gaps(examples, ids, soft, offsets)
         data = Sequences(
             offsets=offsets,
             feature_ids=np.concatenate([part.feature_ids for part in parts]),

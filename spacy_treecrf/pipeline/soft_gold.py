@@ -117,6 +117,27 @@ def soft_gold(
     return made.result()
 
 
+def refuse_gaps(
+    examples: Sequence[Example],
+    ids: npt.NDArray[np.int32],
+    soft: SoftLabels,
+    offsets: npt.NDArray[np.int64],
+) -> None:
+    """Refuse sequences with weights of some tokens and nothing about others: no teacher says so."""
+    is_gap = (ids == UNKNOWN_LABEL) & ~soft.is_soft
+    has_weights = np.logical_or.reduceat(soft.is_soft, offsets[:-1])
+    gaps = np.flatnonzero(is_gap & np.repeat(has_weights, np.diff(offsets)))
+    if not len(gaps):
+        return
+    first, example = [(own, each) for own, each in _with_first(examples) if own <= gaps[0]][-1]
+    token = example.predicted[int(gaps[0]) - first]
+    raise ValueError(
+        f"treecrf: the token {token.text!r} of the doc {_start_of(example)} has no label that the "
+        "pipe knows, in a sequence with weights that are to be distilled; annotate all of its "
+        "tokens, or use soft_labels = 'evidence'"
+    )
+
+
 class _Tables:
     """Tables of weights, and which rows have them."""
 

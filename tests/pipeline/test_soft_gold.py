@@ -189,6 +189,22 @@ def test_lattices_of_other_tokens_are_refused(words: list[str]) -> None:
     )
 
 
+def test_distilling_refuses_sequences_with_gaps_beside_weights() -> None:
+    def work(meaning: str, gap: int, weighed: int) -> None:
+        nlp = new_nlp("tag", model={"soft_labels": meaning})
+        examples = corpus(nlp, "tag")
+        examples[gap].reference[2].tag_ = ""
+        examples[weighed].reference[0]._.treecrf_weight = 0.5
+        nlp.initialize(lambda: examples)
+        train(nlp, examples, 1)
+
+    assert_refused(
+        lambda: work("distill", 1, 1), "'left'", "'Bob Lee left Paris . '", "soft_labels"
+    )
+    work("distill", 1, 0)
+    work("evidence", 1, 1)
+
+
 def test_other_architectures_refuse_weights() -> None:
     nlp = new_nlp(model={"@architectures": "spacy_treecrf.MEMM.v1"})
     examples = corpus(nlp, "ents")
