@@ -68,6 +68,7 @@ class Learner:
         self.features = features
         self.task = task
         self.sequence = sequence
+        self.pipe = "treecrf"  # the name of the pipe
         self.grows = False  # whether examples may add features to a model that has learned
         self._workers = Workers(shim.settings.threads)
         # Tokens and sequences that `begin` fitted the columns on; None: a loaded model has them.
@@ -405,7 +406,7 @@ class Learner:
         parts = self._encode(examples)
         lengths = np.concatenate([part.lengths for part in parts])
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        ids, soft = soft_gold(examples, ids, self.shim.labels, offsets)
+        ids, soft = soft_gold(examples, ids, self.shim.labels, offsets, self.pipe)
         if soft is not None and not isinstance(self.shim.trained, CRF):
             raise ValueError(
                 "treecrf: docs of the training data have weights of labels, which only the "

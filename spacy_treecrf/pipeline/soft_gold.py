@@ -25,6 +25,8 @@ LATTICE = "treecrf_lattice"  # key in doc.user_data
 # Edges that are less probable are not stored: most are, and all labels after all would be many.
 LEAST_STORED = 1e-6
 MOST_WEIGHT = float(np.finfo(np.float32).max)  # of a doc
+MOST_LOST = 0.01  # the share of a lattice's mass that may lie on labels which the pipe lacks
+FEW = 5  # labels in an error
 MOST_SHOWN = 40  # characters of a text in an error
 
 
@@ -94,10 +96,12 @@ def soft_gold(
     ids: npt.NDArray[np.int32],
     labels: Sequence[str],
     offsets: npt.NDArray[np.int64],
+    pipe: str = "treecrf",
 ) -> tuple[npt.NDArray[np.int32], SoftLabels | None]:
     """Ids of labels, UNKNOWN_LABEL where weights or a teacher say more, and what these say.
 
     ids: Those of the labels that docs have, laid end to end. offsets: Where sequences begin.
+    pipe: The name of the pipe, for errors.
     """
     spoken = [
         (first, example)
@@ -111,7 +115,7 @@ def soft_gold(
         stored = example.reference.user_data.get(LATTICE)
         if stored is not None:
             _check_tokens(example)
-            made.add_lattice(first, _read(stored, labels, len(example.predicted)))
+            made.add_lattice(first, _read(stored, labels, len(example.predicted), pipe))
         else:
             made.add_weights(first, example)
     return made.result()
@@ -235,7 +239,20 @@ def _checked(value: Any, kind: str, high: float) -> float:
     return float(value)
 
 
-def _read(stored: Any, labels: Sequence[str], n_tokens: int) -> _Lattice:
+def _refuse_others(
+    names: Sequence[str], labels: Sequence[str], lost: npt.NDArray[np.float64], pipe: str
+) -> None:
+    """Refuse a lattice of other labels. lost: The mass of each name that the pipe does not have."""
+    others = [names[i] for i in np.argsort(-lost, kind="stable")[:FEW] if lost[i]]
+    own = [*labels[:FEW], "..."] if len(labels) > FEW else labels
+    raise ValueError(
+        f"treecrf: doc.user_data[{LATTICE!r}] tells of the labels {', '.join(others)}, which the "
+        f"pipe {pipe!r} with the labels {', '.join(own)} does not have; train a pipe with the "
+        "teacher's labels (add_label, or labels in [initialize.components]), or delete it"
+    )
+
+
+def _read(stored: Any, labels: Sequence[str], n_tokens: int, pipe: str) -> _Lattice:
     """A stored lattice in the labels of a pipe; others are left out, and the rest is normalised."""
     try:
         names = list(stored["labels"])
@@ -258,6 +275,8 @@ def _read(stored: Any, labels: Sequence[str], n_tokens: int) -> _Lattice:
     own: Mapping[str, int] = {label: i for i, label in enumerate(labels)}
     at = np.array([own.get(name, -1) for name in names])
     known = at >= 0
+    if nodes[:, ~known].sum() > MOST_LOST * nodes.sum():
+        _refuse_others(names, labels, nodes.sum(axis=0) * ~known, pipe)
     found = np.zeros((n_tokens, len(labels)))
     found[:, at[known]] = nodes[:, known]
     before, label = np.divmod(edges, n)

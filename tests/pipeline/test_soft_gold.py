@@ -12,8 +12,14 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 
-from spacy_treecrf.pipeline.soft_gold import LATTICE, doc_weights, soft_content, soft_gold
-from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, train, trained_nlp
+from spacy_treecrf.pipeline.soft_gold import (
+    LATTICE,
+    doc_weights,
+    soft_content,
+    soft_gold,
+    store_lattice,
+)
+from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, tiny_config, train, trained_nlp
 from tests.refusals import assert_refused
 
 
@@ -203,6 +209,40 @@ def test_distilling_refuses_sequences_with_gaps_beside_weights() -> None:
     )
     work("distill", 1, 0)
     work("evidence", 1, 1)
+
+
+def test_lattices_of_another_pipes_labels_are_refused() -> None:
+    teacher = trained_nlp("ents")
+    nlp = new_nlp("ents")
+    nlp.add_pipe("treecrf", name="tagger", config=tiny_config("tag"))
+    examples = corpus(nlp, "ents")
+    for each, tagged in zip(examples, corpus(nlp, "tag"), strict=True):
+        for token, other in zip(each.reference, tagged.reference, strict=True):
+            token.tag_ = other.tag_
+        taught = teacher(teacher.make_doc(each.reference.text.strip()))
+        pipe_of(teacher).teach([taught])
+        each.reference.user_data[LATTICE] = taught.user_data[LATTICE]
+    nlp.initialize(lambda: examples)
+    pipe_of(nlp).update(examples)
+    assert_refused(
+        lambda: pipe_of(nlp, "tagger").update(examples), "U-PERSON", "'tagger'", "D, N, P"
+    )
+
+
+@pytest.mark.parametrize("lost", [0.009, 0.011])
+def test_labels_that_the_pipe_lacks_may_have_little_of_a_lattice(lost: float) -> None:
+    doc = Doc(new_nlp().vocab, words=["Ann", "slept"])
+    nodes = np.array([[1.0 - lost, 0.0, lost], [0.0, 1.0 - lost, lost]])
+    store_lattice(doc, ["A", "B", "C"], nodes, np.zeros((2, 3, 3)))
+    examples = [Example(Doc(doc.vocab, words=["Ann", "slept"]), doc)]
+
+    def work() -> None:
+        soft_gold(examples, np.zeros(2, np.int32), ["A", "B"], np.array([0, 2]), "mine")
+
+    if lost > 0.01:
+        assert_refused(work, "the labels C, which the pipe 'mine' with the labels A, B")
+    else:
+        work()
 
 
 def test_other_architectures_refuse_weights() -> None:
