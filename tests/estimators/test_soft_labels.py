@@ -139,6 +139,9 @@ def test_malformed_lattices_are_refused() -> None:
     assert_refused(lambda: Lattice(["A"], [[1.0]], [[[1.0]]]), "pairs", "(0, 1, 1)")
     assert_refused(lambda: Lattice(["A"], [[-1.0]], np.zeros((0, 1, 1))), "nodes", "probabilities")
     assert_refused(lambda: Lattice(["A"], [["x"]], np.zeros((0, 1, 1))), "nodes", "no numbers")
+    assert_refused(
+        lambda: Lattice(["A", "B", "A"], [[0.5, 0.2, 0.3]], np.zeros((0, 3, 3))), "['A', 'B', 'A']"
+    )
 
 
 def test_soft_labels_are_refused_where_they_say_nothing() -> None:
