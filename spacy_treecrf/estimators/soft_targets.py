@@ -32,6 +32,10 @@ class Lattice:
 
     def __post_init__(self) -> None:
         n = len(self.labels)
+        if len(set(self.labels)) < n:
+            raise ValueError(
+                f"treecrf: labels of a lattice are {list(self.labels)!r}; name each label once"
+            )
         for name, shape in (
             ("nodes", (len(self.nodes), n)),
             ("pairs", (len(self.nodes) - 1, n, n)),

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.linear import LinearWeights
 from spacy_treecrf.engine.chain.constraints import Bools, Masks, constrain, observed_transitions
+from spacy_treecrf.engine.chain.soft_transitions import possible_transitions
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.storage.limits import MAX_WEIGHT as MAX_WEIGHT
 from spacy_treecrf.storage.state_reader import StateReader
@@ -24,7 +25,10 @@ def new_masks(constraints: str, labels: list[str], order: int, data: Sequences) 
     """The hard constraints of a kind; `data` tells which transitions occur."""
     found = None
     if constraints == "observed":
-        found = observed_transitions(data.best_labels, data.offsets, len(labels))
+        if data.soft is None or data.soft.prior is not None:  # annotators have said one label each
+            found = observed_transitions(data.best_labels, data.offsets, len(labels))
+        else:
+            found = possible_transitions(data.soft, data.labels, data.offsets)
     return masks_of(constraints, labels, order, found)
 
 

@@ -31,7 +31,7 @@ from spacy_treecrf.pipeline.gathering import Content, Gathering, Identity, Item,
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.soft_gold import doc_weights, soft_gold
+from spacy_treecrf.pipeline.soft_gold import doc_weights, refuse_gaps, soft_content, soft_gold
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
 from spacy_treecrf.pipeline.training_data import describe_training_data
 
@@ -68,6 +68,7 @@ class Learner:
         self.features = features
         self.task = task
         self.sequence = sequence
+        self.pipe = "treecrf"  # the name of the pipe
         self.grows = False  # whether examples may add features to a model that has learned
         self._workers = Workers(shim.settings.threads)
         # Tokens and sequences that `begin` fitted the columns on; None: a loaded model has them.
@@ -344,10 +345,10 @@ class Learner:
     def _identity(self, example: Example) -> Identity:
         """A key that tells examples apart, and an example from itself with a corrected annotation.
 
-        Spans and extension attributes are not looked at.
+        Spans and extension attributes but for weights are not looked at.
         """
         gold = example.reference.to_array(["ENT_IOB", "ENT_TYPE", "TAG", "POS"])
-        content = _words_of(example), hash(gold.tobytes())
+        content = _words_of(example), hash((gold.tobytes(), soft_content(example.reference)))
         serial = self._serial_of.get(example.reference)
         if serial is None:
             serial = self._number_again(content)
@@ -405,12 +406,14 @@ class Learner:
         parts = self._encode(examples)
         lengths = np.concatenate([part.lengths for part in parts])
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        ids, soft = soft_gold(examples, ids, self.shim.labels, offsets)
+        ids, soft = soft_gold(examples, ids, self.shim.labels, offsets, self.pipe)
         if soft is not None and not isinstance(self.shim.trained, CRF):
             raise ValueError(
                 "treecrf: docs of the training data have weights of labels, which only the "
                 "architecture spacy_treecrf.BoostedCRF.v1 learns from; use it, or docs without"
             )
+        if soft is not None and getattr(self.shim.settings, "soft_labels", None) == "distill":
+            refuse_gaps(examples, ids, soft, offsets)
         data = Sequences(
             offsets=offsets,
             feature_ids=np.concatenate([part.feature_ids for part in parts]),

@@ -177,7 +177,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         """Made when first needed: a pipe that only predicts has none."""
         if self._learner is None:
             self._learner = self._new_learner()
-        self._learner.grows = self.grow_features
+        self._learner.grows, self._learner.pipe = self.grow_features, self.name
         return self._learner
 
     def _new_learner(self) -> "Learner":

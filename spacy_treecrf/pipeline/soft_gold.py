@@ -19,9 +19,14 @@ from spacy.training import Example
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.engine.soft_labels import NO_TABLE, SoftLabels
 from spacy_treecrf.labels.doc_keys import DOC_WEIGHT, LATTICE, WEIGHT
+from spacy_treecrf.pipeline.tasks.task import same_tokens
 
 # Edges that are less probable are not stored: most are, and all labels after all would be many.
 LEAST_STORED = 1e-6
+MOST_WEIGHT = float(np.finfo(np.float32).max)  # of a doc
+MOST_LOST = 0.01  # the share of a lattice's mass that may lie on labels which the pipe lacks
+FEW = 5  # labels in an error
+MOST_SHOWN = 40  # characters of a text in an error
 
 
 def store_lattice(
@@ -55,12 +60,31 @@ class _Lattice:
     has_edges: npt.NDArray[np.bool_]  # shape: (n_tokens,)
 
 
+def soft_content(doc: Doc) -> int:
+    """A hash of the weights on a doc and of its lattice; 0 if it has neither."""
+    if not doc.user_data:
+        return 0
+    stored: dict[Any, Any] = doc.user_data
+    found = sorted(
+        repr((key[2:], value))
+        for key, value in stored.items()
+        if isinstance(key, tuple) and key[:2] == ("._.", WEIGHT) and value is not None
+    )
+    lattice = stored.get(LATTICE)
+    if not found and lattice is None:
+        return 0
+    parts = lattice.items() if isinstance(lattice, Mapping) else [(LATTICE, lattice)]
+    # Bytes know their hash once it was asked for.
+    own = [(key, value if isinstance(value, bytes) else repr(value)) for key, value in parts]
+    return hash((tuple(found), tuple(own)))
+
+
 def doc_weights(examples: Sequence[Example]) -> npt.NDArray[np.float32]:
     """How much each doc counts. shape: (n_tokens of all,)"""
     found = []
     for example in examples:
         value = _weight_of(example.reference)
-        weight = 1.0 if value is None else _checked(value, "doc", float("inf"))
+        weight = 1.0 if value is None else _checked(value, "doc", MOST_WEIGHT)
         found.append(np.full(len(example.predicted), weight, np.float32))
     return np.concatenate(found) if found else np.zeros(0, np.float32)
 
@@ -75,10 +99,12 @@ def soft_gold(
     ids: npt.NDArray[np.int32],
     labels: Sequence[str],
     offsets: npt.NDArray[np.int64],
+    pipe: str = "treecrf",
 ) -> tuple[npt.NDArray[np.int32], SoftLabels | None]:
     """Ids of labels, UNKNOWN_LABEL where weights or a teacher say more, and what these say.
 
     ids: Those of the labels that docs have, laid end to end. offsets: Where sequences begin.
+    pipe: The name of the pipe, for errors.
     """
     spoken = [
         (first, example) for first, example in _with_first(examples) if _is_soft(example.reference)
@@ -89,10 +115,32 @@ def soft_gold(
     for first, example in spoken:
         stored = example.reference.user_data.get(LATTICE)
         if stored is not None:
-            made.add_lattice(first, _read(stored, labels, len(example.predicted)))
+            _check_tokens(example)
+            made.add_lattice(first, _read(stored, labels, len(example.predicted), pipe))
         else:
             made.add_weights(first, example)
     return made.result()
+
+
+def refuse_gaps(
+    examples: Sequence[Example],
+    ids: npt.NDArray[np.int32],
+    soft: SoftLabels,
+    offsets: npt.NDArray[np.int64],
+) -> None:
+    """Refuse sequences with weights of some tokens and nothing about others: no teacher says so."""
+    is_gap = (ids == UNKNOWN_LABEL) & ~soft.is_soft
+    has_weights = np.logical_or.reduceat(soft.is_soft, offsets[:-1])
+    gaps = np.flatnonzero(is_gap & np.repeat(has_weights, np.diff(offsets)))
+    if not len(gaps):
+        return
+    first, example = [(own, each) for own, each in _with_first(examples) if own <= gaps[0]][-1]
+    token = example.predicted[int(gaps[0]) - first]
+    raise ValueError(
+        f"treecrf: the token {token.text!r} of the doc {_start_of(example)} has no label that the "
+        "pipe knows, in a sequence with weights that are to be distilled; annotate all of its "
+        "tokens, or use soft_labels = 'evidence'"
+    )
 
 
 class _Tables:
@@ -170,6 +218,20 @@ def _weight_of(doc: Doc) -> Any:
     return stored.get(DOC_WEIGHT)
 
 
+def _check_tokens(example: Example) -> None:
+    if not same_tokens(example):
+        raise ValueError(
+            f"treecrf: the doc {_start_of(example)} was taught with other tokens than the pipeline "
+            "gives it; read the docs by spacy_treecrf.Corpus.v1, which keeps their tokens"
+        )
+
+
+def _start_of(example: Example) -> str:
+    """The start of a doc's text, for errors."""
+    text = example.reference.text
+    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
+
+
 def _weights_of(doc: Doc) -> Iterator[tuple[int, int, Any]]:
     """First character, past-the-last character and weight of spans and tokens; tokens end at 0."""
     for key, value in doc.user_data.items():
@@ -180,13 +242,27 @@ def _weights_of(doc: Doc) -> Iterator[tuple[int, int, Any]]:
 
 
 def _checked(value: Any, kind: str, high: float) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.0 <= value <= high:
-        most = f"0 to {high:g}" if high < float("inf") else "0 or more"
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    if not is_number or isinstance(value, bool) or not 0.0 <= value <= high:
+        most = f"0 to {high:g}" if high < MOST_WEIGHT else "0 or more, finite in 32 bits"
         raise ValueError(f"treecrf: {WEIGHT} of a {kind} is {value!r}; use a number of {most}")
     return float(value)
 
 
-def _read(stored: Any, labels: Sequence[str], n_tokens: int) -> _Lattice:
+def _refuse_others(
+    names: Sequence[str], labels: Sequence[str], lost: npt.NDArray[np.float64], pipe: str
+) -> None:
+    """Refuse a lattice of other labels. lost: The mass of each name that the pipe does not have."""
+    others = [names[i] for i in np.argsort(-lost, kind="stable")[:FEW] if lost[i]]
+    own = [*labels[:FEW], "..."] if len(labels) > FEW else labels
+    raise ValueError(
+        f"treecrf: doc.user_data[{LATTICE!r}] tells of the labels {', '.join(others)}, which the "
+        f"pipe {pipe!r} with the labels {', '.join(own)} does not have; train a pipe with the "
+        "teacher's labels (add_label, or labels in [initialize.components]), or delete it"
+    )
+
+
+def _read(stored: Any, labels: Sequence[str], n_tokens: int, pipe: str) -> _Lattice:
     """A stored lattice in the labels of a pipe; others are left out, and the rest is normalised."""
     try:
         names = list(stored["labels"])
@@ -209,6 +285,8 @@ def _read(stored: Any, labels: Sequence[str], n_tokens: int) -> _Lattice:
     own: Mapping[str, int] = {label: i for i, label in enumerate(labels)}
     at = np.array([own.get(name, -1) for name in names])
     known = at >= 0
+    if nodes[:, ~known].sum() > MOST_LOST * nodes.sum():
+        _refuse_others(names, labels, nodes.sum(axis=0) * ~known, pipe)
     found = np.zeros((n_tokens, len(labels)))
     found[:, at[known]] = nodes[:, known]
     before, label = np.divmod(edges, n)

@@ -139,6 +139,9 @@ def test_malformed_lattices_are_refused() -> None:
     assert_refused(lambda: Lattice(["A"], [[1.0]], [[[1.0]]]), "pairs", "(0, 1, 1)")
     assert_refused(lambda: Lattice(["A"], [[-1.0]], np.zeros((0, 1, 1))), "nodes", "probabilities")
     assert_refused(lambda: Lattice(["A"], [["x"]], np.zeros((0, 1, 1))), "nodes", "no numbers")
+    assert_refused(
+        lambda: Lattice(["A", "B", "A"], [[0.5, 0.2, 0.3]], np.zeros((0, 3, 3))), "['A', 'B', 'A']"
+    )
 
 
 def test_soft_labels_are_refused_where_they_say_nothing() -> None:
@@ -164,13 +167,34 @@ def test_soft_labels_that_constraints_forbid_are_refused() -> None:
         )
 
 
-def test_observed_constraints_see_the_likeliest_labels() -> None:
-    y = [[{"A": 0.9, "B": 0.1}, {"B": 0.8, "A": 0.2}, ("B", 0.9)]]
+def test_observed_constraints_allow_all_that_has_weight() -> None:
+    y = [[{"A": 0.9}, {"B": 0.8, "A": 0.2}, {"B": 0.9, "C": 0.1}]]
     model = new(constraints="observed").fit([[ITEM] * 3], y)
     start, trans, end = model.model_.masks
-    assert np.isfinite(start).tolist() == [True, False]
-    assert np.isfinite(trans).tolist() == [[False, True], [False, True]]
-    assert np.isfinite(end).tolist() == [False, True]
+    assert np.isfinite(start).tolist() == [True, False, False]
+    assert np.isfinite(trans).tolist() == [
+        [True, True, True],
+        [False, True, True],
+        [False, False, False],
+    ]
+    assert np.isfinite(end).tolist() == [False, True, True]
+
+
+def test_a_student_with_observed_constraints_can_say_what_its_teacher_says() -> None:
+    teacher = new(rounds=8, constraints="observed").fit(X, Y)
+    student = new(rounds=30, constraints="observed", soft_labels="distill")
+    student.fit(X, teacher.predict_lattices(X))
+    assert student.classes_ == teacher.classes_
+    for mine, other in zip(student.model_.masks, teacher.model_.masks, strict=True):
+        assert not np.any(np.isfinite(mine) & ~np.isfinite(other))
+    start, trans, end = student.model_.masks
+    for path in teacher.predict(X):
+        ids = [student.classes_.index(label) for label in path]
+        assert np.isfinite(start[ids[0]])
+        assert np.isfinite(end[ids[-1]])
+        assert np.isfinite(trans[ids[:-1], ids[1:]]).all()
+    same = [a == b for a, b in zip(student.predict(X), teacher.predict(X), strict=True)]
+    assert np.mean(same) > 0.9
 
 
 def test_annotators_confusions_are_learned() -> None:

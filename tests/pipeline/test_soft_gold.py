@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,13 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 
 from spacy_treecrf.labels.doc_keys import LATTICE
-from spacy_treecrf.pipeline.soft_gold import soft_gold
-from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, train, trained_nlp
+from spacy_treecrf.pipeline.soft_gold import (
+    doc_weights,
+    soft_content,
+    soft_gold,
+    store_lattice,
+)
+from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, tiny_config, train, trained_nlp
 from tests.refusals import assert_refused
 
 
@@ -129,6 +136,26 @@ def test_weights_out_of_range_are_refused(value: Any) -> None:
     assert_refused(lambda: train(nlp, examples, 1), "treecrf_weight", repr(value), "0 to 1")
 
 
+@pytest.mark.parametrize("value", [-0.1, float("inf"), 1e39, 10**400, np.float64("nan"), True])
+def test_weights_of_docs_that_are_not_finite_are_refused(value: Any) -> None:
+    nlp = new_nlp()
+    examples = corpus(nlp, "ents")
+    examples[0].reference._.treecrf_weight = value
+    assert_refused(lambda: doc_weights(examples), "of a doc", repr(value), "0 or more, finite")
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64, np.int64])
+def test_weights_may_be_numbers_of_numpy(kind: Any) -> None:
+    nlp = new_nlp()
+    examples = corpus(nlp, "ents")
+    examples[0].reference._.treecrf_weight = kind(3)
+    examples[1].reference[0]._.treecrf_weight = kind(0)
+    data = rows_of(nlp, examples)
+    first = len(examples[0].reference)
+    assert (data.weights[:first] == 3.0).all()
+    assert np.flatnonzero(data.soft.is_soft).tolist() == [first]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -153,9 +180,127 @@ def test_damaged_lattices_are_refused(change: dict[str, Any]) -> None:
     assert_refused(lambda: pipe_of(teacher).learner._rows([example]), LATTICE, "3 tokens")
 
 
+@pytest.mark.parametrize("words", [["An", "nsaw", "Rome"], ["Ann", "saw", "Ro", "me"]], ids=len)
+def test_lattices_of_other_tokens_are_refused(words: list[str]) -> None:
+    teacher = trained_nlp()
+    doc = teacher(Doc(teacher.vocab, words=["Ann", "saw", "Rome"], spaces=[False, True, False]))
+    pipe_of(teacher).teach([doc])
+    spaces = [word == "nsaw" or word == "saw" for word in words]
+    example = Example(Doc(doc.vocab, words=words, spaces=spaces), doc)
+    assert example.predicted.text == doc.text
+    assert_refused(
+        lambda: pipe_of(teacher).learner._rows([example]),
+        "'Annsaw Rome'",
+        "spacy_treecrf.Corpus.v1",
+    )
+
+
+def test_distilling_refuses_sequences_with_gaps_beside_weights() -> None:
+    def work(meaning: str, gap: int, weighed: int) -> None:
+        nlp = new_nlp("tag", model={"soft_labels": meaning})
+        examples = corpus(nlp, "tag")
+        examples[gap].reference[2].tag_ = ""
+        examples[weighed].reference[0]._.treecrf_weight = 0.5
+        nlp.initialize(lambda: examples)
+        train(nlp, examples, 1)
+
+    assert_refused(
+        lambda: work("distill", 1, 1), "'left'", "'Bob Lee left Paris . '", "soft_labels"
+    )
+    work("distill", 1, 0)
+    work("evidence", 1, 1)
+
+
+def test_lattices_of_another_pipes_labels_are_refused() -> None:
+    teacher = trained_nlp("ents")
+    nlp = new_nlp("ents")
+    nlp.add_pipe("treecrf", name="tagger", config=tiny_config("tag"))
+    examples = corpus(nlp, "ents")
+    for each, tagged in zip(examples, corpus(nlp, "tag"), strict=True):
+        for token, other in zip(each.reference, tagged.reference, strict=True):
+            token.tag_ = other.tag_
+        taught = teacher(teacher.make_doc(each.reference.text.strip()))
+        pipe_of(teacher).teach([taught])
+        each.reference.user_data[LATTICE] = taught.user_data[LATTICE]
+    nlp.initialize(lambda: examples)
+    pipe_of(nlp).update(examples)
+    assert_refused(
+        lambda: pipe_of(nlp, "tagger").update(examples), "U-PERSON", "'tagger'", "D, N, P"
+    )
+
+
+@pytest.mark.parametrize("lost", [0.009, 0.011])
+def test_labels_that_the_pipe_lacks_may_have_little_of_a_lattice(lost: float) -> None:
+    doc = Doc(new_nlp().vocab, words=["Ann", "slept"])
+    nodes = np.array([[1.0 - lost, 0.0, lost], [0.0, 1.0 - lost, lost]])
+    store_lattice(doc, ["A", "B", "C"], nodes, np.zeros((2, 3, 3)))
+    examples = [Example(Doc(doc.vocab, words=["Ann", "slept"]), doc)]
+
+    def work() -> None:
+        soft_gold(examples, np.zeros(2, np.int32), ["A", "B"], np.array([0, 2]), "mine")
+
+    if lost > 0.01:
+        assert_refused(work, "the labels C, which the pipe 'mine' with the labels A, B")
+    else:
+        work()
+
+
 def test_other_architectures_refuse_weights() -> None:
     nlp = new_nlp(model={"@architectures": "spacy_treecrf.MEMM.v1"})
     examples = corpus(nlp, "ents")
     examples[0].reference[0]._.treecrf_weight = 0.5
     nlp.initialize(lambda: examples)
     assert_refused(lambda: train(nlp, examples, 1), "BoostedCRF.v1")
+
+
+def weigh_half(examples: list[Example]) -> None:
+    for example in examples[::2]:
+        for token in example.reference:
+            token._.treecrf_weight = 0.0
+
+
+def weigh_docs(examples: list[Example]) -> None:
+    for example in examples[::2]:
+        example.reference._.treecrf_weight = 0.1
+
+
+def teach_half(examples: list[Example]) -> None:
+    teacher = trained_nlp(steps=1)
+    for example in examples[::2]:
+        taught = teacher(teacher.make_doc(example.reference.text))
+        pipe_of(teacher).teach([taught])
+        example.reference.user_data[LATTICE] = taught.user_data[LATTICE]
+
+
+@pytest.mark.parametrize("change", [weigh_half, weigh_docs, teach_half])
+def test_weights_and_lessons_between_updates_count(change: Callable[[list[Example]], None]) -> None:
+    """A learner that keeps its rows from step to step learns what one without any learns."""
+
+    def marginals(changes: bool, forgets: bool = False) -> Any:
+        nlp = new_nlp()
+        examples = corpus(nlp, "ents")
+        nlp.initialize(lambda: examples)
+        train(nlp, examples, 1)
+        if changes:
+            change(examples)
+        if forgets:
+            pipe_of(nlp)._learner = copy(pipe_of(nlp).learner)
+        train(nlp, examples, 2)
+        docs = [nlp.make_doc(example.reference.text) for example in examples]
+        return np.concatenate([pipe_of(nlp).marginals(doc) for doc in docs])
+
+    found = marginals(True)
+    assert not np.array_equal(found, marginals(False))
+    np.testing.assert_array_equal(found, marginals(True, forgets=True))
+
+
+def test_a_weight_that_changes_again_counts_again() -> None:
+    nlp = new_nlp()
+    doc = corpus(nlp, "ents")[0].reference
+    contents = [soft_content(doc)]
+    for weight in (0.5, 0.25):
+        doc[0]._.treecrf_weight = weight
+        contents.append(soft_content(doc))
+    doc[0]._.treecrf_weight = None
+    assert contents[0] == soft_content(doc) == 0
+    assert len(set(contents)) == 3
