@@ -21,7 +21,7 @@ import srsly
 import typer
 
 import spacy_treecrf
-from spacy_treecrf.cli.common import reports_errors, say
+from spacy_treecrf.cli.shared.common import reports_errors, say
 from spacy_treecrf.corpora import load_corpus
 
 Labelled = tuple[list[list[dict[str, Any]]], list[list[str]]]

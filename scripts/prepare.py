@@ -17,7 +17,7 @@ import typer
 from weasel.util import get_checksum
 
 from scripts.unpack import unpack
-from spacy_treecrf.cli.common import reports_errors, say
+from spacy_treecrf.cli.shared.common import reports_errors, say
 from spacy_treecrf.corpora import Corpus, find_corpus, prepare_corpus
 
 # For each task its corpus, and the rule to split it by.

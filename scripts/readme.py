@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import reports_errors, say
+from spacy_treecrf.cli.shared.common import reports_errors, say
 
 # A comment that readers do not see, then the block that they do.
 SHOWN = re.compile(r"(?<=^<!-- printed by: )(.+)( -->\n```text\n)(.*?)(?=^```$)", re.M | re.S)

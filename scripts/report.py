@@ -11,9 +11,9 @@ import srsly
 import typer
 from spacy.tokens import Doc
 
-from spacy_treecrf.cli.common import reports_errors
 from spacy_treecrf.cli.evaluate import NAMES
-from spacy_treecrf.cli.tables import table, with_interval
+from spacy_treecrf.cli.shared.common import reports_errors
+from spacy_treecrf.cli.shared.tables import table, with_interval
 from spacy_treecrf.evaluation.bootstrap import Interval
 
 LETTERS_AND_WORDS = {"token_accuracy": "letters right %", "sequence_accuracy": "words right %"}

@@ -12,7 +12,7 @@ import typer
 
 import spacy_treecrf
 from scripts.reproduce.report import Report, document, load, store
-from spacy_treecrf.cli.common import reports_errors, say
+from spacy_treecrf.cli.shared.common import reports_errors, say
 
 # In the order of the page: the name of each experiment, its module, and its function of (quick,
 # folder), which puts pictures into the folder and returns a Report.

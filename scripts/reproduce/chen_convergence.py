@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from scripts.reproduce.pictures import labelled, load_fold, some_of
 from scripts.reproduce.report import Comparison, Picture, Report, Table
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.chain.chain import Chain, pair_marginals
 from spacy_treecrf.engine.chain.mixing import joint_messages, node_gamma

@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 from scripts.prepare import provide
 from scripts.reproduce.glove import vocab_with_glove
 from scripts.reproduce.report import Comparison, Report, Table
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.encoding.columns import Columns

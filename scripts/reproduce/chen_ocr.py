@@ -11,7 +11,7 @@ from typing import Any
 from scripts.reproduce.pictures import labelled, load_fold, some_of
 from scripts.reproduce.report import Comparison, Report, Table
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 
 QUICK_SEQUENCES = 500
 QUICK_ROUNDS = 8

@@ -12,7 +12,7 @@ from scripts.reproduce.problems import PROBLEMS, Part
 from scripts.reproduce.report import Comparison, Picture, Report, Table
 from scripts.reproduce.treecrf import TREECRF
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora.salesman import LAYER, Salesman
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.evaluation.plots import require_matplotlib

@@ -26,7 +26,7 @@ from scripts.reproduce.future_bits import (
 )
 from scripts.reproduce.report import Comparison, Report, Table
 from spacy_treecrf import BoostedCRF, BoostedMEMM, FutureFeatureMEMM
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers

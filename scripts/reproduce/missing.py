@@ -24,7 +24,7 @@ from scripts.prepare import provide
 from scripts.reproduce.logistic import fit_logistic
 from scripts.reproduce.report import Comparison, Picture, Report, Table
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora import LabelledSequence, find_corpus, load_corpus
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.evaluation.plots import require_matplotlib

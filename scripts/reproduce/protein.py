@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora import LabelledSequence, load_corpus
 
 Part = tuple[list[Any], list[list[str]]]  # X and y

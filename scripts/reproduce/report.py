@@ -9,7 +9,7 @@ from typing import Any
 
 import srsly
 
-from spacy_treecrf.cli.tables import table
+from spacy_treecrf.cli.shared.tables import table
 
 
 @dataclass(frozen=True)

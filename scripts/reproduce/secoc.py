@@ -43,7 +43,7 @@ from scripts.reproduce.secoc_points import (
 )
 from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora.synthetic import SETTINGS, synthetic_model
 from spacy_treecrf.evaluation.significance import mcnemar
 

@@ -16,7 +16,7 @@ from scripts.reproduce.report import Table
 from scripts.reproduce.secoc_points import LENGTHS, ROUNDS
 from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora import LabelledSequence
 from spacy_treecrf.corpora.synthetic import SETTINGS, Synthetic, synthetic_model, synthetic_splits
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scripts.prepare import provide
 from scripts.reproduce.windows import labelled_items
 from spacy_treecrf import SECOCCRF, BoostedCRF, PerceptronTagger
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora import find_corpus, load_corpus
 from spacy_treecrf.engine.codes.code_words import label_scores, least_bits
 from spacy_treecrf.engine.sequences import Sequences

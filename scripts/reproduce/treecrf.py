@@ -17,7 +17,7 @@ from scripts.reproduce.crfsuite import CRFsuite
 from scripts.reproduce.problems import PROBLEMS, Part, Problem
 from scripts.reproduce.report import Comparison, Picture, Report, Table
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.cli.common import say
+from spacy_treecrf.cli.shared.common import say
 from spacy_treecrf.corpora import prepare_corpus
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.evaluation.plots import require_matplotlib

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spacy_treecrf.cli.common import reports_errors
+from spacy_treecrf.cli.shared.common import reports_errors
 
 ASSETS = Path(__file__).parents[2] / "docs" / "assets"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

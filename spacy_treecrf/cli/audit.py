@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spacy_treecrf.cli.common import (
+from spacy_treecrf.cli.shared.common import (
     output_text,
     print_json,
     refuse_existing,
@@ -18,7 +18,7 @@ from spacy_treecrf.cli.common import (
     rounds_progress,
     say,
 )
-from spacy_treecrf.cli.setting_options import takes_settings
+from spacy_treecrf.cli.shared.setting_options import takes_settings
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.storage.files import check_target, refuse_inputs, replacing
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import model_input, refuse_existing, reports_errors, say
-from spacy_treecrf.cli.pipeline_folders import refuse_folder, write_pipeline
+from spacy_treecrf.cli.shared.common import model_input, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipeline
 
 if TYPE_CHECKING:
     from spacy_treecrf.columnar.model import ColumnModel

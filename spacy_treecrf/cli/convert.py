@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import print_json, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.common import print_json, refuse_existing, reports_errors, say
 
 EXAMPLES = """\b
 Formats: prodigy, label-studio, doccano, brat (a folder), conll, conllu, iob, spacy; and json of

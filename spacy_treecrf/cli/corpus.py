@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import print_json, reports_errors, say
+from spacy_treecrf.cli.shared.common import print_json, reports_errors, say
 
 app = typer.Typer(
     help="Data sets: list them, and write them as files to train on.",
@@ -33,7 +33,7 @@ def list_corpora(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """List all data sets, and whether their files are here."""
-    from spacy_treecrf.cli.tables import table
+    from spacy_treecrf.cli.shared.tables import table
     from spacy_treecrf.corpora import CORPORA, DEFAULT_CORPUS
 
     summaries = [corpus.summary() for corpus in CORPORA.values()]

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import INTERRUPTED, reports_errors, say
-from spacy_treecrf.cli.pipeline_folders import refuse_folder
+from spacy_treecrf.cli.shared.common import INTERRUPTED, reports_errors, say
+from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder
 
 EXAMPLES = """\b
 Examples:

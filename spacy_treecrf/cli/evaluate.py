@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import (
+from spacy_treecrf.cli.shared.common import (
     model_input,
     output_text,
     print_json,
@@ -154,7 +154,7 @@ def judge_data(model: str, data: str, pipe: str | None, encoding: str, threads: 
 
 
 def _print_figures(figures: Figures, confidence: float) -> None:
-    from spacy_treecrf.cli.tables import percent, table, with_interval
+    from spacy_treecrf.cli.shared.tables import percent, table, with_interval
 
     typer.echo(f"{figures.sequences:,} sequences, {figures.annotated:,} annotated tokens\n")
     rows = [
@@ -186,7 +186,7 @@ def _print_figures(figures: Figures, confidence: float) -> None:
 
 
 def _print_comparison(result: Comparison, confidence: float) -> None:
-    from spacy_treecrf.cli.tables import p_value, percent, signed_percent, table
+    from spacy_treecrf.cli.shared.tables import p_value, percent, signed_percent, table
 
     def row(name: str, paired: PairedDifference) -> tuple[str, ...]:
         interval = paired.interval

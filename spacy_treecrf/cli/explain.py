@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import (
+from spacy_treecrf.cli.evaluate import Encoding, Threads
+from spacy_treecrf.cli.shared.common import (
     model_input,
     output_text,
     progress,
@@ -17,7 +18,6 @@ from spacy_treecrf.cli.common import (
     reports_errors,
     say,
 )
-from spacy_treecrf.cli.evaluate import Encoding, Threads
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.tagger import Chunk, Tagger

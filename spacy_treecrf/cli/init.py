@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import output_text, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.common import output_text, refuse_existing, reports_errors, say
 from spacy_treecrf.configs.ready_configs import TASKS
 
 EXAMPLES = "\b\nTasks:\n" + "".join(f"  {name:10} {what}\n" for name, what in TASKS.items())

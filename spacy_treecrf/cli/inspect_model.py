@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import print_json, reports_errors
+from spacy_treecrf.cli.shared.common import print_json, reports_errors
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.inspection import Inspection, Summary
@@ -77,7 +77,7 @@ def _print_summary(found: Summary) -> None:
 
 
 def _print_learned(found: Inspection) -> None:
-    from spacy_treecrf.cli.tables import table
+    from spacy_treecrf.cli.shared.tables import table
 
     typer.echo(
         f"{found.trees:,} trees, {found.leaves:,} leaves, {found.linear_weights:,} linear weights"

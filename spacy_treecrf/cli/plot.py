@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import model_input, refuse_existing, reports_errors
+from spacy_treecrf.cli.shared.common import model_input, refuse_existing, reports_errors
 from spacy_treecrf.storage.files import replacing
 
 EXAMPLES = """\b

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import FAILED, reports_errors, say
-from spacy_treecrf.cli.interrupts import noted_interrupts
-from spacy_treecrf.cli.serving_process import command
+from spacy_treecrf.cli.shared.common import FAILED, reports_errors, say
+from spacy_treecrf.cli.shared.interrupts import noted_interrupts
+from spacy_treecrf.cli.shared.serving_process import command
 
 EXAMPLES = """\b
 Examples:

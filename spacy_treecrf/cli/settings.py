@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from spacy_treecrf.cli.common import reports_errors
+from spacy_treecrf.cli.shared.common import reports_errors
 
 if TYPE_CHECKING:
     from spacy_treecrf.engine.setting import SettingsBase

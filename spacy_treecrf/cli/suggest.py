@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import (
+from spacy_treecrf.cli.evaluate import Encoding, Threads
+from spacy_treecrf.cli.shared.common import (
     model_input,
     print_json,
     progress,
@@ -16,7 +17,6 @@ from spacy_treecrf.cli.common import (
     reports_errors,
     say,
 )
-from spacy_treecrf.cli.evaluate import Encoding, Threads
 from spacy_treecrf.storage.files import replacing
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _content(format: str, chosen: list[Chosen]) -> Iterator[bytes]:
 
 
 def _print_chosen(chosen: list[Chosen], n_texts: int) -> None:
-    from spacy_treecrf.cli.tables import table
+    from spacy_treecrf.cli.shared.tables import table
 
     rows = [
         [one.rank, one.text.number + 1, f"{one.text.candidate.value:.3g}", len(one.text.tokens),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import (
+from spacy_treecrf.cli.shared.common import (
     model_input,
     output_text,
     progress,

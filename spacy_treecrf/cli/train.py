@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spacy_treecrf.cli.common import (
+from spacy_treecrf.cli.shared.common import (
     INTERRUPTED,
     print_json,
     progress,
@@ -17,7 +17,7 @@ from spacy_treecrf.cli.common import (
     reports_errors,
     say,
 )
-from spacy_treecrf.cli.setting_options import takes_settings
+from spacy_treecrf.cli.shared.setting_options import takes_settings
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.storage.files import refuse_inputs
 

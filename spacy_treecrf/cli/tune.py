@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spacy_treecrf.cli.common import (
+from spacy_treecrf.cli.shared.common import (
     INTERRUPTED,
     output_text,
     print_json,
@@ -230,7 +230,7 @@ class _Bar:
 
 
 def _print(trials: list[Trial], names: list[str]) -> None:
-    from spacy_treecrf.cli.tables import table
+    from spacy_treecrf.cli.shared.tables import table
 
     rows = []
     for trial in trials[:SHOWN]:

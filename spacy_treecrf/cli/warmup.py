@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.common import reports_errors, say
+from spacy_treecrf.cli.shared.common import reports_errors, say
 
 EXAMPLES = """\b
 Examples:
@@ -72,7 +72,7 @@ def warmup(
 
 def _run(step: str, models: str, cache: Path | None) -> set[str]:
     """The folders where a step, run by a new process, has read or written kernels."""
-    command = [sys.executable, "-m", "spacy_treecrf.cli.warming", step, models]
+    command = [sys.executable, "-m", "spacy_treecrf.cli.shared.warming", step, models]
     environment = os.environ | {"TREECRF_QUIET": "1"}
     if cache is not None:
         cache.mkdir(parents=True, exist_ok=True)

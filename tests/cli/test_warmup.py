@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_treecrf.cli import warming
+from spacy_treecrf.cli.shared import warming
 from spacy_treecrf.cli.warmup import PREDICTION, TRAINING
 from tests.hardening.children import ROOT
 
@@ -19,7 +19,7 @@ USE = """
 import json, sys, tempfile
 from pathlib import Path
 from numba.core import event
-from spacy_treecrf.cli import warming
+from spacy_treecrf.cli.shared import warming
 from spacy_treecrf.engine.kernel_cache import KernelCache
 
 class Listener(event.Listener):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_treecrf.cli.common import output_text
+from spacy_treecrf.cli.shared.common import output_text
 from spacy_treecrf.corpora import LabelledSequence, prepare_corpus, write_conll, write_jsonl
 from spacy_treecrf.storage import container
 from tests.cli.calls import good, refused

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.cli.common import output_text
+from spacy_treecrf.cli.shared.common import output_text
 from spacy_treecrf.corpora import LabelledSequence, write_conll, write_jsonl
 from spacy_treecrf.storage import container
 from tests.cli.calls import good, refused

@@ -63,4 +63,5 @@ def _pairs(
     found: npt.NDArray[np.bool_] = before[free].T.astype(np.float32) @ here[free] > 0.0
     weighed = soft.edges[edges[~free]] > -np.inf
     weighed &= before[~free][:, :, None] & here[~free][:, None, :]
-    return found | weighed.any(axis=0)
+    found |= weighed.any(axis=0)
+    return found

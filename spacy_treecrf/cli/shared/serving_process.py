@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from spacy_treecrf.cli.common import reports_errors
+from spacy_treecrf.cli.shared.common import reports_errors
 
 
 def command(model: str, pipe: str | None, threads: int) -> list[str]:
