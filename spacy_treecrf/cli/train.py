@@ -113,8 +113,8 @@ def train(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the model that the output holds, with its settings; --rounds "
-            "and --threads may change.",
+            help="Go on with the model that the output holds, with its settings; --rounds, which "
+            "is the total with those that are done, and --threads may change.",
         ),
     ] = False,
     grow: Annotated[

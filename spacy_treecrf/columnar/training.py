@@ -76,6 +76,12 @@ def _resumed(
     if settings.get("rounds") is not None:
         kept["rounds"] = settings["rounds"]
     kept["threads"] = settings.get("threads", 0)
+    done = started.crf.rounds
+    if change and kept["rounds"] is not None and kept["rounds"] <= done:
+        raise ValueError(
+            f"treecrf: the model has {done} rounds already, and {kept['rounds']} in all are asked "
+            "for, so that nothing would be learned; give a larger --rounds, which is the total"
+        )
     estimator = BoostedCRF(**kept, verbose=verbose, warm_start=True)
     estimator.model_ = started.crf
     return estimator

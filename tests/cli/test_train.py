@@ -180,6 +180,17 @@ def test_growing_learns_the_words_of_another_file(tmp_path: Path) -> None:
     assert any("zeno" in name for name in crf.columns.feature_names[len(known) :])
 
 
+@pytest.mark.parametrize("further", [[], ["--rounds", "4"], ["--rounds", "2"]])
+def test_growing_without_rounds_to_learn_is_refused(tmp_path: Path, further: list[str]) -> None:
+    data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
+    good("train", data, "-o", output, *QUICK)
+    before = output.read_bytes()
+    said = refused("train", data, "-o", output, "--resume", "--grow", *further)
+    assert "has 4 rounds already" in said
+    assert "larger --rounds" in said
+    assert output.read_bytes() == before
+
+
 def test_rules_are_part_of_the_model(tmp_path: Path) -> None:
     data, output = tiny_file(tmp_path), tmp_path / "m.treecrf"
     good("train", data, "-o", output, *QUICK, "--set", "rules=PER once, LOC after PER")
