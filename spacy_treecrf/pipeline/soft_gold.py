@@ -260,7 +260,7 @@ def _read(stored: Any, labels: Sequence[str], n_tokens: int, pipe: str) -> _Latt
         nodes = np.frombuffer(stored["nodes"], "<f4").astype(float).reshape(n_tokens, n)
         rows, edges = (np.frombuffer(stored[key], "<i4") for key in ("rows", "edges"))
         pairs = np.frombuffer(stored["pairs"], "<f4")
-        good = rows.shape == edges.shape == pairs.shape
+        good = rows.shape == edges.shape == pairs.shape and len(set(names)) == n
         good = good and bool(np.all((rows >= 0) & (rows < n_tokens)))
         good = good and bool(np.all((edges >= 0) & (edges < n * n)))
         good = good and bool(np.all(np.isfinite(nodes)) and np.all(nodes >= 0.0))
