@@ -24,7 +24,7 @@ from spacy_treecrf.pipeline.tasks.task import same_tokens
 # Edges that are less probable are not stored: most are, and all labels after all would be many.
 LEAST_STORED = 1e-6
 MOST_WEIGHT = float(np.finfo(np.float32).max)  # of a doc
-MOST_LOST = 0.01  # the share of a lattice's mass that may lie on labels which the pipe lacks
+MOST_LOST = 0.5  # P(label) that a label which the pipe lacks may have at a token
 FEW = 5  # labels in an error
 MOST_SHOWN = 40  # characters of a text in an error
 
@@ -270,7 +270,7 @@ def _read(stored: Any, labels: Sequence[str], n_tokens: int, pipe: str) -> _Latt
         nodes = np.frombuffer(stored["nodes"], "<f4").astype(float).reshape(n_tokens, n)
         rows, edges = (np.frombuffer(stored[key], "<i4") for key in ("rows", "edges"))
         pairs = np.frombuffer(stored["pairs"], "<f4")
-        good = rows.shape == edges.shape == pairs.shape
+        good = rows.shape == edges.shape == pairs.shape and len(set(names)) == n
         good = good and bool(np.all((rows >= 0) & (rows < n_tokens)))
         good = good and bool(np.all((edges >= 0) & (edges < n * n)))
         good = good and bool(np.all(np.isfinite(nodes)) and np.all(nodes >= 0.0))
@@ -285,7 +285,7 @@ def _read(stored: Any, labels: Sequence[str], n_tokens: int, pipe: str) -> _Latt
     own: Mapping[str, int] = {label: i for i, label in enumerate(labels)}
     at = np.array([own.get(name, -1) for name in names])
     known = at >= 0
-    if nodes[:, ~known].sum() > MOST_LOST * nodes.sum():
+    if (nodes[:, ~known] > MOST_LOST).any():
         _refuse_others(names, labels, nodes.sum(axis=0) * ~known, pipe)
     found = np.zeros((n_tokens, len(labels)))
     found[:, at[known]] = nodes[:, known]

@@ -165,6 +165,7 @@ def test_weights_may_be_numbers_of_numpy(kind: Any) -> None:
         {"pairs": np.array([-1.0], "<f4").tobytes()},
         {"pairs": b"\0" * 3},
         {"labels": None},
+        {"labels": ["O"] * 9},
     ],
     ids=lambda change: next(iter(change)),
 )

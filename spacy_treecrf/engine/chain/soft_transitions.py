@@ -60,8 +60,8 @@ def _pairs(
     edges = soft.edge_table[rows]
     free = edges == NO_TABLE
     # Sums of ones are exact in float32 and quick.
-    found: npt.NDArray[np.bool_] = before[free].T.astype(np.float32) @ here[free] > 0.0
+    free_pairs = before[free].T.astype(np.float32) @ here[free] > 0.0
     weighed = soft.edges[edges[~free]] > -np.inf
     weighed &= before[~free][:, :, None] & here[~free][:, None, :]
-    found |= weighed.any(axis=0)
+    found: npt.NDArray[np.bool_] = free_pairs | weighed.any(axis=0)
     return found
