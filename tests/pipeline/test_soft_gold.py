@@ -230,8 +230,8 @@ def test_lattices_of_another_pipes_labels_are_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("lost", [0.009, 0.011])
-def test_labels_that_the_pipe_lacks_may_have_little_of_a_lattice(lost: float) -> None:
+@pytest.mark.parametrize("lost", [0.49, 0.51])
+def test_labels_that_the_pipe_lacks_may_be_improbable_in_a_lattice(lost: float) -> None:
     doc = Doc(new_nlp().vocab, words=["Ann", "slept"])
     nodes = np.array([[1.0 - lost, 0.0, lost], [0.0, 1.0 - lost, lost]])
     store_lattice(doc, ["A", "B", "C"], nodes, np.zeros((2, 3, 3)))
@@ -240,7 +240,7 @@ def test_labels_that_the_pipe_lacks_may_have_little_of_a_lattice(lost: float) ->
     def work() -> None:
         soft_gold(examples, np.zeros(2, np.int32), ["A", "B"], np.array([0, 2]), "mine")
 
-    if lost > 0.01:
+    if lost > 0.5:
         assert_refused(work, "the labels C, which the pipe 'mine' with the labels A, B")
     else:
         work()
