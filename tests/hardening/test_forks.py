@@ -131,12 +131,12 @@ expected = expected.encode([other], offsets, columns)[0]
 
 reading, forked = threading.Event(), threading.Event()
 for source in features.sources:
-    def read(batch, positions, read=source.read):
+    def numbered(batch, positions, known, numbered=source.numbered):
         if threading.current_thread() is not threading.main_thread():
             reading.set()
             assert forked.wait(60)
-        return read(batch, positions)
-    source.read = read
+        return numbered(batch, positions, known)
+    source.numbered = numbered
 thread = threading.Thread(target=features.encode, args=([doc], offsets, columns))
 thread.start()
 assert reading.wait(60)  # its words have rows that are not filled yet

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.rules.rule_setting import Rules
 from spacy_treecrf.engine.setting import Boolean, Choice, Integer, Number
 
 BAD_INTEGERS = ["3", 1.5, 2.0, True, math.nan, [1]]
@@ -24,6 +25,8 @@ def bad_values():
         elif isinstance(setting, Number):
             bad = [setting.low - 1e-9, *([setting.low] if setting.above else []), *BAD_NUMBERS]
             bad += [setting.high * (1.0 + 1e-9)] if math.isfinite(setting.high) else []
+        elif isinstance(setting, Rules):
+            bad = ["A once", 1, [1], True]  # single rules are tests/engine/rules' matter
         else:
             assert isinstance(setting, Boolean)
             bad = [None, "yes", 2, [True]]
@@ -56,6 +59,8 @@ def limits():
         elif isinstance(setting, Number):
             lowest = math.nextafter(setting.low, 1.0) if setting.above else setting.low
             values = [lowest, min(setting.high, 1e300)]
+        elif isinstance(setting, Rules):
+            values = [None, ("A once",)]
         else:
             values = [True, False]
         yield from ((name, value) for value in values)
