@@ -58,7 +58,7 @@ def kinds() -> dict[str, type[SettingsBase]]:
     from spacy_treecrf.engine.boosting.settings import Settings
     from spacy_treecrf.models.memm_settings import FutureSettings, MEMMSettings
     from spacy_treecrf.models.perceptron_settings import PerceptronSettings
-    from spacy_treecrf.models.secoc_settings import SECOCSettings
+    from spacy_treecrf.models.secoc.settings import SECOCSettings
 
     return {
         "BoostedCRF": Settings,

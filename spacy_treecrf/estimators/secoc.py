@@ -11,8 +11,8 @@ from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.estimators.boosted_crf import BoostedCRF
 from spacy_treecrf.estimators.perceptron import PerceptronTagger
 from spacy_treecrf.models.model import SequenceModel
-from spacy_treecrf.models.secoc import SECOC, SECOCRecipe
-from spacy_treecrf.models.secoc_settings import BASES, SECOCSettings
+from spacy_treecrf.models.secoc.recipe import SECOC, SECOCRecipe
+from spacy_treecrf.models.secoc.settings import BASES, SECOCSettings
 
 
 class SECOCCRF(SequenceEstimator):

@@ -28,7 +28,7 @@ from spacy_treecrf.models.memm import MEMM
 from spacy_treecrf.models.memm_base import MEMMBase
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.models.perceptron import Perceptron
-from spacy_treecrf.models.secoc_model import SECOCModel
+from spacy_treecrf.models.secoc.model import SECOCModel
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]

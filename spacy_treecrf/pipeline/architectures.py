@@ -15,7 +15,7 @@ from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.setting import SettingsBase
 from spacy_treecrf.models.memm_settings import FutureSettings, MEMMSettings
 from spacy_treecrf.models.perceptron_settings import PerceptronSettings
-from spacy_treecrf.models.secoc_settings import SECOCSettings
+from spacy_treecrf.models.secoc.settings import SECOCSettings
 from spacy_treecrf.pipeline.shim import ModelShim
 
 Architecture = Callable[..., Model[Any, Any]]
@@ -112,7 +112,7 @@ def secoc(base: Model[Any, Any], **settings: Any) -> Any:
     the pipe learns `rounds_per_step` of them; else it trains so many rounds.
     constraints: None takes those of the task, where the decoding has transitions.
     """
-    from spacy_treecrf.models.secoc import SECOCRecipe
+    from spacy_treecrf.models.secoc.recipe import SECOCRecipe
 
     shim = base.shims[0] if base.shims else None
     learner = shim.settings if isinstance(shim, ModelShim) else None

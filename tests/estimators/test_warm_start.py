@@ -25,7 +25,7 @@ from spacy_treecrf import (
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.models.model import TrainingInterrupted
-from spacy_treecrf.models.secoc import SECOC
+from spacy_treecrf.models.secoc.recipe import SECOC
 from spacy_treecrf.storage import container
 from tests.tiny import tiny_data
 

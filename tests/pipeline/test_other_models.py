@@ -11,7 +11,7 @@ import spacy
 from spacy.language import Language
 
 from spacy_treecrf.models.perceptron import Perceptron
-from spacy_treecrf.models.secoc import SECOC
+from spacy_treecrf.models.secoc.recipe import SECOC
 from spacy_treecrf.storage import container
 from tests.pipeline.tiny_pipes import (
     CORPUS,

@@ -39,7 +39,7 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import NUMERIC
 from spacy_treecrf.models.model import Trainer
-from spacy_treecrf.models.secoc_model import SECOCModel
+from spacy_treecrf.models.secoc.model import SECOCModel
 
 Floats = npt.NDArray[np.float32]
 

@@ -34,7 +34,7 @@ from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CONTEXT
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.models.ruled import check_stored_rules
-from spacy_treecrf.models.secoc_settings import SECOCSettings
+from spacy_treecrf.models.secoc.settings import SECOCSettings
 from spacy_treecrf.models.stored_parts import (
     MAX_WEIGHT,
     masks_state,

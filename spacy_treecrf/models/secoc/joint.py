@@ -12,7 +12,7 @@ from spacy_treecrf.engine.codes.course import Course
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Trainer
-from spacy_treecrf.models.secoc_model import SECOCModel
+from spacy_treecrf.models.secoc.model import SECOCModel
 
 
 class JointTrainer(Trainer):

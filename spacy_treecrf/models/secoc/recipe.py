@@ -16,10 +16,10 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.ruled import check_rules
-from spacy_treecrf.models.secoc_bits import BitsTrainer
-from spacy_treecrf.models.secoc_joint import JointTrainer
-from spacy_treecrf.models.secoc_model import SECOCModel, sizes
-from spacy_treecrf.models.secoc_settings import SECOCSettings
+from spacy_treecrf.models.secoc.bits import BitsTrainer
+from spacy_treecrf.models.secoc.joint import JointTrainer
+from spacy_treecrf.models.secoc.model import SECOCModel, sizes
+from spacy_treecrf.models.secoc.settings import SECOCSettings
 from spacy_treecrf.models.stored_parts import new_masks
 
 
