@@ -21,6 +21,7 @@ from spacy_treecrf.corpora.synthetic import synthetic_splits
 from spacy_treecrf.labels.doc_keys import DOC_WEIGHT, LATTICE, WEIGHT
 
 EXTENSION = "_."
+SENTENCES, TEXT = VIEWS = "sentences", "text"
 Reader = Callable[[Language], Iterator[Example]]
 
 
@@ -29,6 +30,7 @@ def corpus(
     inputs: list[str] = [],  # noqa: B006
     limit: int = 0,
     join: int = 1,
+    views: list[str] = [SENTENCES],  # noqa: B006
 ) -> Reader:
     """A reader like spacy.Corpus.v1 with gold tokens, whose docs may keep some annotation as input.
 
@@ -41,9 +43,17 @@ def corpus(
     join: How many docs are laid end to end as the sentences of one. Docs of a single word each take
         ten times the memory, and are copied in every step of training. The pipe must have
         sequence="auto" or "sentence". Docs with a weight or a teacher's lattice are not joined.
+    views: How each doc is shown, one example for each: "sentences" (with its boundaries, where
+        SENT_START is among the inputs) and "text" (without boundaries, as a text comes in use). A
+        pipe that learns from both does well on both.
     """
     if join < 1:
         raise ValueError(f"treecrf: join of spacy_treecrf.Corpus.v1 is {join}; use 1 or more")
+    if not views or len(set(views)) < len(views) or not set(views) <= set(VIEWS):
+        raise ValueError(
+            f"treecrf: views of spacy_treecrf.Corpus.v1 is {views!r}; use a list of "
+            f"{' and '.join(map(repr, VIEWS))}, each at most once"
+        )
     if path is None:
         raise ValueError("treecrf: path of spacy_treecrf.Corpus.v1 is null; name a .spacy file")
     attrs = [name for name in inputs if not name.startswith(EXTENSION)]
@@ -58,7 +68,8 @@ def corpus(
         if nlp.vocab not in references:
             references.clear()
             docs = _read_docs(path, nlp.vocab, limit)
-            references[nlp.vocab] = list(docs if join == 1 else _joined(path, docs, join))
+            docs = docs if join == 1 else _joined(path, docs, join)
+            references[nlp.vocab] = [shown for doc in docs for shown in _shown(doc, views)]
             _check_extensions(path, references[nlp.vocab], extensions)
         for reference in references[nlp.vocab]:
             yield Example(_with_inputs(reference, attrs, extensions), reference)
@@ -82,6 +93,18 @@ def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
         values: Any = np.where(is_start, 1, -1).astype(np.uint64)
         joined.from_array(["SENT_START"], values)
         yield joined
+
+
+def _shown(doc: Doc, views: list[str]) -> Iterator[Doc]:
+    """The doc in each of the views."""
+    for view in views:
+        if view == SENTENCES:
+            yield doc
+            continue
+        text = doc.copy()
+        nothing: Any = np.zeros(len(doc), np.uint64)
+        text.from_array(["SENT_START"], nothing)
+        yield text
 
 
 def _refuse_what_joining_drops(path: Path, docs: list[Doc]) -> None:

@@ -347,7 +347,7 @@ class Learner:
 
         Spans and extension attributes but for weights are not looked at.
         """
-        gold = example.reference.to_array(["ENT_IOB", "ENT_TYPE", "TAG", "POS"])
+        gold = example.reference.to_array(["ENT_IOB", "ENT_TYPE", "TAG", "POS", "SENT_START"])
         content = _words_of(example), hash((gold.tobytes(), soft_content(example.reference)))
         serial = self._serial_of.get(example.reference)
         if serial is None:

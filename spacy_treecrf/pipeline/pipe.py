@@ -57,7 +57,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     """Labels the tokens of docs with a gradient-tree-boosted CRF.
 
     task: which annotation the labels are. features: what the model sees of a token.
-    sequence: "doc", "sentence", or "auto" (sentences where a doc has boundaries).
+    sequence: "doc", "sentence", "auto" (sentences where a doc has boundaries, else the doc) or
+    "punctuation" (sentences by punctuation where a doc has no boundaries).
     rounds_per_step: boosting rounds for each training step.
     probabilities: set token._.treecrf_prob and span._.treecrf_prob.
     min_prob: spans that are less probable than this are not set.

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from spacy.tokens import Doc
 
+from spacy_treecrf.pipeline.punctuation import punctuation_starts
 from spacy_treecrf.pipeline.tasks.task import token_values
 
-MODES = ("auto", "doc", "sentence")
+MODES = ("auto", "punctuation", "doc", "sentence")
 BLOCK_TOKENS = 8192  # that are annotated at a time, for each thread
 
 
@@ -18,7 +19,8 @@ def check_mode(mode: str) -> str:
     if mode not in MODES:
         raise ValueError(
             f"treecrf: setting 'sequence' is {mode!r}; use 'auto' (sentences where a doc has "
-            "boundaries), 'doc' or 'sentence'"
+            "boundaries, else the doc), 'punctuation' (sentences by punctuation where it has "
+            "none), 'doc' or 'sentence'"
         )
     return mode
 
@@ -33,9 +35,11 @@ def starts_of(doc: Doc, mode: str) -> npt.NDArray[np.int64]:
     if not doc.has_annotation("SENT_START"):
         if mode == "auto":
             return whole
+        if mode == "punctuation":
+            return punctuation_starts(doc)
         raise ValueError(
             "treecrf: sequence='sentence' needs sentence boundaries; put a sentencizer, senter "
-            "or parser in front of the pipe, or use sequence='auto'"
+            "or parser in front of the pipe, or use sequence='punctuation'"
         )
     starts = np.flatnonzero(token_values(doc, "SENT_START") == 1)
     return starts if len(starts) and starts[0] == 0 else np.append(whole, starts)

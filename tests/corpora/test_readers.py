@@ -43,6 +43,26 @@ def test_docs_to_predict_have_the_inputs_and_no_labels(chunks: Path) -> None:
     assert [span.label_ for span in tagged.reference.spans["chunks"]] == ["NP", "VP"]
 
 
+def test_docs_are_shown_as_sentences_and_as_text(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    doc = Doc(nlp.vocab, words=["Go", ".", "Mary", "left"], sent_starts=[1, -1, 1, -1])
+    doc.ents = [doc.char_span(5, 9, label="PER")]
+    path = tmp_path / "two.spacy"
+    DocBin(docs=[doc]).to_disk(path)
+    read = corpus(path, ["SENT_START"], views=["sentences", "text"])
+    sentences, text = read(nlp)
+    assert [len(sentence) for sentence in sentences.predicted.sents] == [2, 2]
+    assert not text.predicted.has_annotation("SENT_START")
+    for example in (sentences, text):
+        assert not example.predicted.ents
+        assert [ent.text for ent in example.reference.ents] == ["Mary"]
+    (alone,) = corpus(path, ["SENT_START"], views=["text"])(nlp)
+    assert not alone.predicted.has_annotation("SENT_START")
+    for views in ([], ["text", "text"], ["texts"]):
+        with pytest.raises(ValueError, match=r"^treecrf: views of .*'sentences' and 'text'"):
+            corpus(path, views=views)
+
+
 def test_extensions_are_inputs_by_name(tmp_path: Path) -> None:
     path = tmp_path / "ocr.spacy"
     write_spacy(path, [BITS], CORPORA["ocr"])

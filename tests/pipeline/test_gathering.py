@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 import random
 import weakref
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import minibatch
 
+from spacy_treecrf.corpora.readers import corpus as read_corpus
 from spacy_treecrf.engine.boosting.boosting import Booster
 from tests.pipeline.test_training import FAMILIES, begun, model_bytes, rounds_of
 from tests.pipeline.tiny_pipes import (
     CORPUS,
     corpus,
+    example,
     labels_of,
     labels_on,
     new_doc,
+    new_nlp,
     pipe_of,
     train,
 )
@@ -53,6 +58,28 @@ def test_epochs_in_parts_teach_what_the_whole_corpus_does(model: dict[str, Any],
     assert model_bytes(parts) == model_bytes(whole)
     assert shown[0] == pytest.approx(losses[0], rel=0.5), "per token, and no sum over batches"
     assert shown[-1] < 0.2 * shown[0]
+
+
+def both_views(nlp: Language, path: Path) -> list[Example]:
+    """Docs of two sentences, each with boundaries and as text, as a reader gives them."""
+    pairs = [CORPUS[i : i + 2] for i in range(0, len(CORPUS), 2)]
+    DocBin(docs=[example(nlp, "ents", *pair).reference for pair in pairs]).to_disk(path)
+    return list(read_corpus(path, ["SENT_START"], views=["sentences", "text"])(nlp))
+
+
+def test_views_of_a_doc_are_examples_of_their_own(tmp_path: Path) -> None:
+    whole, parts = (new_nlp(sequence="punctuation") for _ in range(2))
+    examples = both_views(whole, tmp_path / "docs.spacy")
+    assert len(examples) == len(CORPUS)
+    for nlp in (whole, parts):
+        nlp.initialize(lambda: examples)
+    train(whole, examples, 3)
+    in_parts(parts, examples, 3)
+    assert model_bytes(parts) == model_bytes(whole)
+    one = new_nlp(sequence="punctuation")
+    one.initialize(lambda: examples[::2])
+    train(one, examples[::2], 3)
+    assert model_bytes(one) != model_bytes(whole)
 
 
 def test_a_part_is_learned_when_someone_asks_for_the_model() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spacy_treecrf.pipeline import pipe as pipes
-from spacy_treecrf.pipeline.sequencing import by_tokens
-from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, train
+from spacy_treecrf.pipeline.sequencing import by_tokens, starts_of
+from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, new_nlp, pipe_of, train
 
 
 def test_parts_hold_all_docs_in_order_and_few_tokens() -> None:
@@ -31,3 +31,12 @@ def test_parts_are_predicted_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> No
         assert one.span_probabilities == other.span_probabilities
         assert one.probabilities is not None
         assert one.probabilities.tolist() == other.probabilities.tolist()
+
+
+def test_docs_are_cut_by_punctuation_where_they_have_no_boundaries() -> None:
+    nlp = new_nlp()
+    doc = new_doc(nlp, *CORPUS[1:3])
+    assert starts_of(doc, "punctuation").tolist() == [0, 5]
+    doc = nlp.make_doc("We left . They slept .")
+    assert starts_of(doc, "punctuation").tolist() == [0, 3]
+    assert starts_of(doc, "auto").tolist() == [0]
