@@ -243,10 +243,11 @@ def _refuse_weights(examples: Sequence[Example]) -> None:
     """Refuse docs of a file that say more than rows on workers hold."""
     for number, example in enumerate(examples, 1):
         if is_weighted(example.reference):
+            beginning = example.reference[:5].text
             raise ValueError(
-                f"treecrf: doc {number} has weights (treecrf_weight) or what a teacher says of its "
-                "labels, which are not for clusters; train by `spacy train`, which takes them, or "
-                "use docs without"
+                f"treecrf: example {number} ({beginning!r}) has weights (treecrf_weight) or what a "
+                "teacher says of its labels, which are not for clusters; train by `spacy train`, "
+                "which takes them, or use docs without"
             )
 
 

@@ -48,19 +48,21 @@ def read(folder: Path, changed: Callable[[Doc], None], share: tuple[int, int]) -
     changed(docs[2])
     path = folder / "some.spacy"
     DocBin(docs=docs, store_user_data=True).to_disk(path)
-    config = Config().from_str(
-        ready_config("ner"), overrides={"paths.train": str(path), "paths.dev": str(path)}
-    )
+    paths = {"paths.train": str(path), "paths.dev": str(path)}
+    one_view = {"corpora.train.views": ["sentences"]}
+    config = Config().from_str(ready_config("ner"), overrides={**paths, **one_view})
     site = plan_of(spacy.util.load_model_from_config(config, auto_fill=True), None)
     return len(DocState(1).read_docs(0, DocPart(str(path), share), site).lengths)
 
 
 @pytest.mark.parametrize("changed", [weigh_doc, weigh_span, weigh_token, teach])
 @pytest.mark.parametrize("share", [(0, 1), (1, 2)])
-def test_weights_and_lattices_of_docs_are_refused_with_file_and_doc(
+def test_weights_and_lattices_of_docs_are_refused_with_file_and_example(
     tmp_path: Path, changed: Callable[[Doc], None], share: tuple[int, int]
 ) -> None:
-    with pytest.raises(ValueError, match=r"^treecrf: part .*some\.spacy.*: doc 3 has .*spacy tr"):
+    with pytest.raises(
+        ValueError, match=r"^treecrf: part .*some\.spacy.*: example 3 .* has .*spacy tr"
+    ):
         read(tmp_path, changed, share)
 
 
