@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from spacy_treecrf.evaluation.bootstrap import PairedDifference
     from spacy_treecrf.evaluation.figures import Comparison, Figures
     from spacy_treecrf.evaluation.judging import Judged
+    from spacy_treecrf.evaluation.tagger import Tagger
 
 EVALUATE_EXAMPLES = """\b
 Examples:
   spacy-treecrf evaluate model.treecrf test.conll
   spacy-treecrf evaluate training/ner/model-best test.spacy --json
+  spacy-treecrf evaluate training/ner/model-best test.spacy --as-text
   spacy-treecrf evaluate model.treecrf test.conll --resamples 0
   spacy-treecrf evaluate model.treecrf test.conll --output scores.json
 """
@@ -79,6 +81,14 @@ def evaluate(
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
     threads: Threads = 0,
+    as_text: Annotated[
+        bool,
+        typer.Option(
+            "--as-text",
+            help="Read docs for their text alone, as `spacy evaluate` does: the pipeline finds "
+            "tokens and sentences. Without it, docs are read as in training.",
+        ),
+    ] = False,
 ) -> None:
     """Show token and sequence accuracy, spans by type, likelihood, calibration, confusion.
 
@@ -86,11 +96,13 @@ def evaluate(
     """
     from spacy_treecrf.evaluation.bootstrap import check_resampling
     from spacy_treecrf.evaluation.figures import figures_of
+    from spacy_treecrf.taggers.loading import load_tagger
 
     if output is not None:
         refuse_existing(output, force, model_input(model), data)
     check_resampling(resamples, confidence)
-    judged = judge_data(model, data, pipe, encoding, threads)
+    tagger = load_tagger(model, pipe=pipe, threads=threads, as_text=as_text)
+    judged = judge_data(tagger, data, encoding)
     figures = figures_of(
         judged,
         resamples=resamples,
@@ -98,13 +110,16 @@ def evaluate(
         seed=seed,
         progress=resampling_progress(resamples),
     )
-    found = {"model": model, "data": data, "confidence": confidence, **figures.to_json()}
+    reading = tagger.reading_of(data)
+    described = {"model": model, "data": data, "reading": reading, "confidence": confidence}
+    found = {**described, **figures.to_json()}
     if output is not None:
         with output_text(output) as file:
             file.write(to_json(found) + "\n")
     if as_json:
         print_json(found)
     else:
+        typer.echo(f"{reading}\n")
         _print_figures(figures, confidence)
 
 
@@ -126,11 +141,12 @@ def compare(
     """Is model B better than A? McNemar's test on tokens, paired bootstrap of span F1."""
     from spacy_treecrf.evaluation import figures
     from spacy_treecrf.evaluation.bootstrap import check_resampling
+    from spacy_treecrf.taggers.loading import load_tagger
 
     check_resampling(resamples, confidence)
     result = figures.compare_judged(
-        judge_data(a, data, pipe_a, encoding, threads),
-        judge_data(b, data, pipe_b, encoding, threads),
+        judge_data(load_tagger(a, pipe=pipe_a, threads=threads), data, encoding),
+        judge_data(load_tagger(b, pipe=pipe_b, threads=threads), data, encoding),
         resamples=resamples,
         confidence=confidence,
         seed=seed,
@@ -142,14 +158,12 @@ def compare(
         _print_comparison(result, confidence)
 
 
-def judge_data(model: str, data: str, pipe: str | None, encoding: str, threads: int) -> Judged:
+def judge_data(tagger: Tagger, data: str, encoding: str) -> Judged:
     from spacy_treecrf.evaluation.judging import judge, require_gold
-    from spacy_treecrf.taggers.loading import load_tagger
 
-    tagger = load_tagger(model, pipe=pipe, threads=threads)
     n, chunks = tagger.read(data, gold=True, encoding=encoding)
-    judged = judge(tagger, progress(chunks, n, f"labelling by {model}", "batch"))
-    require_gold(judged, model, data)
+    judged = judge(tagger, progress(chunks, n, f"labelling by {tagger.name}", "batch"))
+    require_gold(judged, tagger.name, data)
     return judged
 
 

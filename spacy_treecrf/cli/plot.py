@@ -46,7 +46,7 @@ def plot(
     from spacy_treecrf.cli.evaluate import judge_data
     from spacy_treecrf.evaluation import plots
     from spacy_treecrf.evaluation.figures import calibration_of
-    from spacy_treecrf.taggers.loading import load_model
+    from spacy_treecrf.taggers.loading import load_model, load_tagger
 
     if output.suffix.lower() not in SUFFIXES:
         raise ValueError(f"treecrf: the picture {output} must end in one of {', '.join(SUFFIXES)}")
@@ -61,7 +61,8 @@ def plot(
             curve = plots.curve_of_training(column_model.curve, learned.rounds)
     calibration = None
     if data is not None:
-        calibration = calibration_of(judge_data(model, data, pipe, encoding, threads))
+        tagger = load_tagger(model, pipe=pipe, threads=threads)
+        calibration = calibration_of(judge_data(tagger, data, encoding))
     if curve is None and calibration is None:
         raise ValueError(
             f"treecrf: {model} keeps no learning curve, as spaCy's training does not write one; "

@@ -47,6 +47,10 @@ class Tagger(Protocol):
         """
         ...
 
+    def reading_of(self, source: str) -> str:
+        """Which tokens and sentences of a source count, as a sentence for people."""
+        ...
+
     def read_texts(self, texts: Sequence[str]) -> Iterator[Chunk]:
         """Texts in chunks; taggers that cannot cut texts into tokens refuse them."""
         ...

@@ -38,6 +38,9 @@ class ColumnTagger:
         n = -(-len(sequences) // CHUNK_SEQUENCES)
         return n, self._chunks(file, sequences, labels)
 
+    def reading_of(self, source: str) -> str:
+        return "tokens and sequences are those of the file"
+
     def read_texts(self, texts: Sequence[str]) -> Iterator[Chunk]:
         raise ValueError(
             f"treecrf: {self.name} is a model for column files and cannot cut raw text into "

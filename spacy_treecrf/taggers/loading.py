@@ -26,13 +26,21 @@ DIR_BEST, DIR_LAST = "model-best", "model-last"
 JSON_FILES = ("meta.json", "vocab/strings.json")
 
 
-def load_tagger(model: str, *, pipe: str | None = None, threads: int = 0) -> Tagger:
+def load_tagger(
+    model: str, *, pipe: str | None = None, threads: int = 0, as_text: bool = False
+) -> Tagger:
     """The tagger of a model file or folder, or of a spaCy pipeline by folder or package name.
 
-    pipe: The name of the treecrf pipe, where a pipeline has several.
+    pipe: The name of the treecrf pipe, where a pipeline has several. as_text: Whether a pipeline
+    reads docs for their text alone, as `spacy evaluate` does.
     """
     path = model_file(model)
     if path.is_file():
+        if as_text:
+            raise ValueError(
+                f"treecrf: {path} is a model for column files, which have their tokens; leave "
+                "--as-text out, or pass a spaCy pipeline"
+            )
         state = container.read(path)
         if state.get("kind") in MODEL_KINDS:
             raise ValueError(
@@ -47,7 +55,7 @@ def load_tagger(model: str, *, pipe: str | None = None, threads: int = 0) -> Tag
     nlp, found = load_pipe(model, pipe)
     if threads:
         found.shim.recipe = found.shim.recipe.changed(threads=threads)
-    return PipelineTagger(nlp, found, model, threads)
+    return PipelineTagger(nlp, found, model, threads, as_text=as_text)
 
 
 def load_model(model: str, *, pipe: str | None = None) -> tuple[SequenceModel, ColumnModel | None]:

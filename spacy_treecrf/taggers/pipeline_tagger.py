@@ -25,14 +25,20 @@ Item = TypeVar("Item")
 
 
 class PipelineTagger:
-    """A tagger whose model is a treecrf pipe in a spaCy pipeline."""
+    """A tagger whose model is a treecrf pipe in a spaCy pipeline.
 
-    def __init__(self, nlp: Language, pipe: TreeCRF, name: str, threads: int = 0) -> None:
+    as_text: Whether docs are read for their text alone, as `spacy evaluate` reads them.
+    """
+
+    def __init__(
+        self, nlp: Language, pipe: TreeCRF, name: str, threads: int = 0, *, as_text: bool = False
+    ) -> None:
         self.nlp = nlp
         self.pipe = pipe
         self.model = pipe.shim.trained
         self.name = name
         self.threads = threads
+        self.as_text = as_text
 
     def read(
         self, source: str, *, text: bool = False, gold: bool = False, encoding: str = "utf-8"
@@ -73,13 +79,34 @@ class PipelineTagger:
 
     def _reader(self, source: str) -> Callable[[Language], Iterator[Example]]:
         """The reader of the config's [corpora.dev]: tokens and inputs are then as in training."""
-        block = self.nlp.config.interpolate().get("corpora", {}).get("dev", {})
-        if "path" not in block:  # a reader that reads no files
+        block = self._reader_block()
+        if block is None:
             return Corpus(source)
         whole = {"path": source, "limit": 0, "max_length": 0}
         block.update({name: value for name, value in whole.items() if name in block})
         reader: Callable[[Language], Iterator[Example]] = registry.resolve({"dev": block})["dev"]
         return reader
+
+    def _reader_block(self) -> dict[str, Any] | None:
+        """The settings of the config's reader; None if docs are read as `spacy evaluate` does."""
+        block: dict[str, Any] = self.nlp.config.interpolate().get("corpora", {}).get("dev", {})
+        reads_files = "path" in block
+        return block if reads_files and not self.as_text else None
+
+    def reading_of(self, source: str) -> str:
+        if not source.endswith(".spacy"):
+            return "tokens and sequences are those of the file"
+        block = self._reader_block()
+        if block is None:
+            return (
+                "docs are read by spacy.Corpus.v1, as `spacy evaluate` does: the pipeline finds "
+                "tokens and sentences"
+            )
+        inputs = ", ".join(block.get("inputs", ())) or "none"
+        return (
+            f"docs are read by {block.get('@readers')}, as [corpora.dev] of the config says; "
+            f"annotation that the pipeline is given: {inputs}"
+        )
 
     def _doc_chunks(self, pairs: Iterable[tuple[Doc, Any]]) -> Iterator[Chunk]:
         for part in _batched(pairs, CHUNK_SEQUENCES):

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from spacy.cli.evaluate import evaluate as spacy_evaluate
 from spacy.tokens import Doc, DocBin
 
 from tests.cli.calls import good, process, refused
 from tests.columnar.tiny_columns import tiny_rows, write_columns
-from tests.pipeline.tiny_pipes import corpus, new_nlp, trained_nlp
+from tests.pipeline.tiny_pipes import CORPUS, corpus, new_nlp, trained_nlp
 
 
 def test_all_figures_are_shown(shared: Path) -> None:
@@ -83,6 +84,25 @@ def test_docs_are_read_as_in_training(tmp_path: Path) -> None:
     shown = good("evaluate", tmp_path / "pipeline", tmp_path / "gold.spacy", "--json")
     found = json.loads(shown)
     assert (found["sequences"], found["tokens"]) == (3, 6)
+    assert "spacy_treecrf.Corpus.v1, as [corpora.dev]" in found["reading"]
+    assert "SENT_START" in found["reading"]
+
+
+def test_docs_are_read_as_text_as_spacy_evaluate_does(shared: Path, tmp_path: Path) -> None:
+    nlp = trained_nlp("ents")
+    block = {"path": None, "inputs": ["SENT_START"]}
+    nlp.config["corpora"]["dev"] = {"@readers": "spacy_treecrf.Corpus.v1", **block}
+    nlp.to_disk(tmp_path / "pipeline")
+    docs = [e.reference for e in corpus(nlp, "ents", [*CORPUS, "Ann|N|O left|V|O"])]
+    DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
+    arguments = ["evaluate", tmp_path / "pipeline", tmp_path / "gold.spacy", "--as-text"]
+    found = json.loads(good(*arguments, "--json"))
+    theirs = spacy_evaluate(tmp_path / "pipeline", tmp_path / "gold.spacy", silent=True)
+    assert found["figures"]["span_f1"]["value"] == pytest.approx(theirs["ents_f"])
+    assert theirs["ents_f"] < 1.0
+    assert "as `spacy evaluate` does" in good(*arguments)
+    message = refused("evaluate", shared / "good.treecrf", shared / "test.conll", "--as-text")
+    assert "leave --as-text out" in message
 
 
 @pytest.mark.parametrize(
