@@ -121,7 +121,7 @@ def _json_lines(
     chosen = _chosen(tagger, scored, labels) if probabilities else None
     for s, (a, b) in enumerate(pairwise(chunk.data.offsets.tolist())):
         sequence: dict[str, object] = {
-            "tokens": [row[0] for row in chunk.rows[s]],
+            "tokens": chunk.words(s),
             "labels": labels[a:b],
         }
         if chosen is not None:

@@ -89,7 +89,7 @@ def _add_details(
     judged = observed.judged
     first = len(observed.words)
     offsets = chunk.data.offsets.tolist()
-    words = [row[0] for rows in chunk.rows for row in rows]
+    words = [word for s in range(len(chunk.rows)) for word in chunk.words(s)]
     spans: list[tuple[int, int]] = []
     errors: list[tuple[int, int, int, int]] = []
     counts = []

@@ -29,6 +29,10 @@ class Chunk:
     docs: list[Doc] | None = None  # only where a pipeline has read them
     text_field: int = 0  # which field of a row people read
 
+    def words(self, sequence: int) -> list[str]:
+        """The tokens of a sequence as people read them."""
+        return [row[self.text_field] for row in self.rows[sequence]]
+
 
 class Tagger(Protocol):
     """A trained model, and how it reads data."""

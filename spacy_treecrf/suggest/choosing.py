@@ -186,7 +186,7 @@ def _text_of(chunk: Chunk, i: int) -> tuple[str, tuple[tuple[int, int], ...]]:
     if chunk.docs is not None:
         doc = chunk.docs[i]
         return doc.text, tuple((token.idx, token.idx + len(token)) for token in doc)
-    words = [row[chunk.text_field] for row in chunk.rows[i]]
+    words = chunk.words(i)
     tokens = []
     start = 0
     for word in words:

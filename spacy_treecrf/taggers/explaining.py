@@ -36,7 +36,7 @@ def explain_chunks(
                 scored = predictor.apply(chunk.data.part(s, s + 1))
                 asked = Asked(predictor, scored, scored.labels(), tagger.model.labels)
                 sequence = ExplainedDicts(asked, range(b - a))
-                texts = _texts(chunk, s)
+                texts = chunk.words(s)
                 whole = sequence.sequence((), ALTERNATIVES, texts)
                 places = range(b - a) if every_token else chosen_positions(whole)
                 tokens = sequence.tokens(list(places), Question(effects=EFFECTS))
@@ -49,11 +49,6 @@ def chosen_positions(sequence: SequenceExplanation) -> list[int]:
     inside = {i for span in sequence.spans for i in range(span.start, span.end)}
     unsure = {i for i, p in enumerate(sequence.probabilities) if p < SURE}
     return sorted(inside | unsure)
-
-
-def _texts(chunk: Chunk, sequence: int) -> list[str]:
-    """The tokens of a sequence, whose rows have the token first."""
-    return [row[0] for row in chunk.rows[sequence]]
 
 
 def _whitespace(chunk: Chunk) -> Sequence[str]:

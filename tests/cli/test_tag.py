@@ -65,6 +65,18 @@ def test_json_lines_hold_everything(shared: Path) -> None:
     assert all(own["nbest"][0]["labels"] == own["labels"] for own in found)
 
 
+def test_tokens_are_those_of_the_column_of_words(tmp_path: Path) -> None:
+    """A tag comes first, as a number does in CoNLL-U; people read the words."""
+    swapped = [[[row[1], row[0], row[2]] for row in rows] for rows in tiny_rows()]
+    path = write_columns(tmp_path / "swapped.conll", swapped)
+    model = tmp_path / "swapped.treecrf"
+    good("train", path, "-o", model, "--columns", "1=value,2=word", "--rounds", "3")
+    words = [[row[1] for row in rows] for rows in swapped]
+    shown = good("tag", model, path, "--json").splitlines()
+    assert [json.loads(line)["tokens"] for line in shown] == words
+    assert words[0][0] in good("explain", model, path)
+
+
 def test_output_files_are_written_whole_and_not_over_others(shared: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.conll"
     arguments = ["tag", shared / "good.treecrf", shared / "test.conll"]
