@@ -172,11 +172,14 @@ def room_for_part(data: TreeInput, n_leaves: int) -> OwnedLeaves:
 
 
 @kernel
-def add_part(owned: OwnedLeaves, part: NodeSums, n_touched: int) -> int:
-    """Add a worker's sums of features to those touched; return how many are listed now."""
+def add_part(owned: OwnedLeaves, part: NodeSums, first: int, n_touched: int) -> int:
+    """Add a worker's sums of features to those touched; return how many are listed now.
+
+    first: the first feature that is owned.
+    """
     sums, listed = owned.touched.sums, owned.touched.listed
     for i in range(len(part.features)):
-        f = part.features[i]
+        f = part.features[i] - first
         listed[n_touched] = f
         n_touched += sums[f, 2] == 0.0
         for j in range(3):
@@ -188,29 +191,33 @@ def add_part(owned: OwnedLeaves, part: NodeSums, n_touched: int) -> int:
 def keep_part(
     data: TreeInput,
     owned: OwnedLeaves,
-    total: NodeSums,
+    bins: npt.NDArray[np.float64],
+    contexts: npt.NDArray[np.float64],
     n_touched: int,
     new: Siblings,
     rule: SplitRule,
 ) -> OwnedLeaves:
-    """Make all histograms of two new leaves of what the touched features and `total` hold."""
+    """Make all histograms of two new leaves of the touched features, bins and contexts.
+
+    bins, contexts: as in `NodeSums`, of the smaller leaf's rows on all workers.
+    """
     units = Units(rule.inverse_g, rule.inverse_h, rule.penalty)
     leaves = owned.leaves
     lists = keep_features(leaves, owned.lists, owned.touched, n_touched, new, rule.min_rows, units)
     if data.numeric.shape[1]:
         own = leaves.bins[leaves.place[new.small]]
-        own[:] = total.bins
+        own[:] = bins
         if new.big >= 0:
             leaves.bins[leaves.place[new.big]] -= own
     if data.context_labels.shape[1]:
-        leaves.contexts[leaves.place[new.small]][:] = total.contexts
+        leaves.contexts[leaves.place[new.small]][:] = contexts
         if new.big >= 0:
             member = leaves.member[leaves.place[new.small]]
             others = leaves.member[leaves.place[new.big]]
             rest = leaves.contexts[leaves.place[new.big]]
             for c in range(len(member)):
                 if others[c] and member[c]:
-                    rest[c] -= total.contexts[c]
+                    rest[c] -= contexts[c]
     return OwnedLeaves(leaves, lists, owned.touched)
 
 
