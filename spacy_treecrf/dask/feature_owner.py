@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.dask.packed_sums import PackedNode, add_packed
+from spacy_treecrf.dask.rooms import FeatureTables
 from spacy_treecrf.dask.tree_messages import Expansion, Found, numeric_range
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.open_leaves import Siblings
@@ -58,6 +59,7 @@ class FeatureOwner:
         self.rules = rules
         self.owned = [room_for_part(self.data, n_leaves) for _ in rules]
         self.n_places = [1 for _ in rules]
+        self.tables = FeatureTables(len(column_of))
 
     def start(
         self,
@@ -108,17 +110,19 @@ class FeatureOwner:
         ]
 
     def _keep(self, tree: int, new: Siblings, parts: Sequence[PartOfNode]) -> None:
-        owned, n_touched = self.owned[tree], 0
-        for part in parts:
-            if isinstance(part, PackedNode):
-                n_touched = add_packed(owned, part, n_touched)
-            else:
-                n_touched = add_part(owned, part, self.first, n_touched)
         bins, contexts = parts[0].bins, parts[0].contexts
         for part in parts[1:]:
             bins, contexts = bins + part.bins, contexts + part.contexts
-        kept = keep_part(self.data, owned, bins, contexts, n_touched, new, self.rules[tree])
-        self.owned[tree] = kept
+        owned, rule, n_touched = self.owned[tree], self.rules[tree], 0
+        with self.tables.one() as touched:
+            for part in parts:
+                if isinstance(part, PackedNode):
+                    n_touched = add_packed(touched, part, n_touched)
+                else:
+                    n_touched = add_part(touched, part, self.first, n_touched)
+            self.owned[tree] = keep_part(
+                self.data, owned, touched, bins, contexts, n_touched, new, rule
+            )
 
     def _best(self, tree: int, node: int, sums: npt.NDArray[np.float64]) -> Split:
         """The best split of a node, with the feature's number among all features."""

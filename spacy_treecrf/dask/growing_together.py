@@ -16,6 +16,7 @@ import numpy.typing as npt
 from spacy_treecrf.dask.feature_owner import FeatureOwner, PartOfNode
 from spacy_treecrf.dask.growing_rows import GrowingRows, expand_all
 from spacy_treecrf.dask.packed_sums import Message, pack_sums, unpack_sums
+from spacy_treecrf.dask.rooms import ByteRoom
 from spacy_treecrf.dask.tree_course import TreeCourse, learn_all, room_of
 from spacy_treecrf.dask.tree_messages import (
     Expansion,
@@ -80,6 +81,8 @@ class GrowingTogether:
         self.exchange, self.workers = exchange, workers
         self.careful = careful
         self.n_bytes = 0
+        n_owners = len(bounds) - 1
+        self._to, self._from = ([ByteRoom() for _ in range(n_owners)] for _ in range(2))
 
     def grow(
         self,
@@ -132,11 +135,12 @@ class GrowingTogether:
             slices = [slice_for_owner(node, owner, self.bounds) for node in nodes]
             if owner == self.exchange.me:
                 own, slices = slices, []
-            outgoing.append(pack_sums(slices, first, last - first))
+            # A room is free again: owners told what they found after they had added this up.
+            outgoing.append(pack_sums(slices, first, last - first, self._to[owner]))
         self.n_bytes += sum(message.nbytes for message in outgoing)
         found = self.exchange.swap(outgoing)
         return [
-            own if peer == self.exchange.me else unpack_sums(message)
+            own if peer == self.exchange.me else unpack_sums(message, self._from[peer])
             for peer, message in enumerate(found)
         ]
 

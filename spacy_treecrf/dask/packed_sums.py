@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.dask.rooms import ByteRoom
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.trees.histogram import N_BINS
-from spacy_treecrf.engine.trees.shared_growth import NodeSums, OwnedLeaves
+from spacy_treecrf.engine.trees.node_features import TouchedFeatures
+from spacy_treecrf.engine.trees.shared_growth import NodeSums
 
 _HIGH_BITS = 32
 _LIMIT = float(1 << 39)  # narrow sums are below it
@@ -90,9 +92,9 @@ def _pack(
 
 
 @kernel
-def add_packed(owned: OwnedLeaves, packed: PackedNode, n_touched: int) -> int:
+def add_packed(touched: TouchedFeatures, packed: PackedNode, n_touched: int) -> int:
     """Add a worker's sums of features to those touched; return how many are listed now."""
-    sums, listed = owned.touched.sums, owned.touched.listed
+    sums, listed = touched.sums, touched.listed
     at = 0
     for i in range(len(packed.features)):
         f = packed.features[i]
@@ -109,8 +111,13 @@ def add_packed(owned: OwnedLeaves, packed: PackedNode, n_touched: int) -> int:
     return n_touched
 
 
-def pack_sums(nodes: Sequence[NodeSums], first: int, n_owned: int) -> Message:
-    """The sums of several nodes. Their owner has the features first, ..., first + n_owned - 1."""
+def pack_sums(
+    nodes: Sequence[NodeSums], first: int, n_owned: int, room: ByteRoom | None = None
+) -> Message:
+    """The sums of several nodes. Their owner has the features first, ..., first + n_owned - 1.
+
+    room: For the message, which is there until the next one.
+    """
     if not nodes:
         return np.empty(0, np.uint8)
     n_wide = [_count_wide(node.sums) for node in nodes]
@@ -123,7 +130,8 @@ def pack_sums(nodes: Sequence[NodeSums], first: int, n_owned: int) -> Message:
         len(nodes[0].bins),
         len(nodes[0].contexts),
     )
-    message, parts = _cut(None, sizes)
+    message = (room or ByteRoom()).of(_places(sizes)[-1])
+    parts = _cut(message, sizes)
     parts[0][:] = sizes
     parts[1][:] = n_features, n_wide
     for node, packed in zip(nodes, _nodes(parts), strict=True):
@@ -133,23 +141,23 @@ def pack_sums(nodes: Sequence[NodeSums], first: int, n_owned: int) -> Message:
     return message
 
 
-def unpack_sums(message: Message) -> list[PackedNode]:
+def unpack_sums(message: Message, room: ByteRoom | None = None) -> list[PackedNode]:
+    """The nodes of a message. room: for a copy, if its place in memory does not suit"""
     if not len(message):
         return []
     if message.ctypes.data % _ALIGNMENT or not message.flags.writeable:
-        message = message.copy()
+        copy = (room or ByteRoom()).of(len(message))
+        copy[:] = message
+        message = copy
     sizes = _Sizes(*message[: len(_Sizes._fields) * 8].view(np.int64).tolist())
-    return _nodes(_cut(message, sizes)[1])
+    return _nodes(_cut(message, sizes))
 
 
-def _cut(message: Message | None, sizes: _Sizes) -> tuple[Message, list[npt.NDArray[Any]]]:
-    """A message and its arrays: sizes, those of nodes, and the fields of `PackedNode`.
-
-    Each begins where the processor likes it. Without a message: room for one.
-    """
+def _shapes(sizes: _Sizes) -> list[tuple[Any, tuple[int, ...]]]:
+    """The arrays of a message: its sizes, those of nodes, and the fields of `PackedNode`."""
     n, n_nodes = sizes.n_features, sizes.n_nodes
     feature = np.uint16 if sizes.n_owned <= _SHORT_FEATURES else np.int32
-    shapes: list[tuple[Any, tuple[int, ...]]] = [
+    return [
         (np.int64, (len(sizes),)),
         (np.int64, (2, n_nodes)),
         (feature, (n,)),
@@ -160,13 +168,24 @@ def _cut(message: Message | None, sizes: _Sizes) -> tuple[Message, list[npt.NDAr
         (np.float64, (n_nodes, sizes.n_numeric, N_BINS, 4)),
         (np.float64, (n_nodes, sizes.n_contexts, 4)),
     ]
-    lengths = [np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in shapes]
-    starts = [0, *accumulate(-(-length // _ALIGNMENT) * _ALIGNMENT for length in lengths)]
-    if message is None:
-        message = np.empty(starts[-1], np.uint8)
-    return message, [
-        message[start : start + length].view(dtype).reshape(shape)
-        for start, length, (dtype, shape) in zip(starts, lengths, shapes, strict=False)
+
+
+def _length(dtype: Any, shape: tuple[int, ...]) -> int:
+    """Bytes of an array."""
+    return int(np.dtype(dtype).itemsize * math.prod(shape))
+
+
+def _places(sizes: _Sizes) -> list[int]:
+    """Where each array of a message begins, and where the last one ends."""
+    lengths = (_length(*each) for each in _shapes(sizes))
+    return [0, *accumulate(-(-length // _ALIGNMENT) * _ALIGNMENT for length in lengths)]
+
+
+def _cut(message: Message, sizes: _Sizes) -> list[npt.NDArray[Any]]:
+    """The arrays of a message."""
+    return [
+        message[start : start + _length(dtype, shape)].view(dtype).reshape(shape)
+        for start, (dtype, shape) in zip(_places(sizes), _shapes(sizes), strict=False)
     ]
 
 
@@ -179,5 +198,5 @@ def _nodes(parts: list[npt.NDArray[Any]]) -> list[PackedNode]:
         first, last = last, last + n
         first_wide, last_wide = last_wide, last_wide + n_own
         own = [array[first:last] for array in of_features]
-        found.append(PackedNode(*own, wide[first_wide:last_wide], bins[i], contexts[i]))
+        found.append(PackedNode._make([*own, wide[first_wide:last_wide], bins[i], contexts[i]]))
     return found

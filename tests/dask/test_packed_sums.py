@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from spacy_treecrf.dask.packed_sums import add_packed, pack_sums, unpack_sums
 from spacy_treecrf.engine.trees.histogram import N_BINS
-from spacy_treecrf.engine.trees.shared_growth import NodeSums, room_for_part
-from tests.engine.trees.test_grower import random_problem
+from spacy_treecrf.engine.trees.node_features import nothing_touched
+from spacy_treecrf.engine.trees.shared_growth import NodeSums
 
 # Whole numbers on both sides of what fits into 40 bits, and the largest that sums may be.
 EDGES = [
@@ -43,11 +43,9 @@ def node_of(features: list[int], rows: list[tuple[int, int, int]], numeric: int,
 
 def sums_of(packed, n_features: int):
     """What an owner of so many features adds up."""
-    data, _, _ = random_problem(0, 5, 1, 0, 0, True)
-    data = data._replace(n_features=n_features, column_of=np.zeros(n_features, np.int32))
-    owned = room_for_part(data, 2)
-    listed = add_packed(owned, packed, 0)
-    return owned.touched.sums, owned.touched.listed[:listed]
+    touched = nothing_touched(n_features)
+    n_touched = add_packed(touched, packed, 0)
+    return touched.sums, touched.listed[:n_touched]
 
 
 @settings(max_examples=60, deadline=None)
