@@ -174,13 +174,13 @@ class Crew:
         while True:
             self.epoch += 1
             self.members = self.present()
+            self.check_versions([each for each in self.members if each not in self._checked])
+            self._checked.update(self.members)
             # Before anything else: tasks that wait for mail of a lost worker hold their state.
             self.client.run(mail.begin, self.training, self.epoch, on_error="ignore")
             if not self.members:
                 self._wait_for_worker()
                 continue
-            self.check_versions([each for each in self.members if each not in self._checked])
-            self._checked.update(self.members)
             with contextlib.suppress(WorkersLost):
                 asked = [self.submit(member, SETTLE, self.make_state) for member in self.members]
                 found = dict(zip(self.members, self.collect(asked), strict=True))
