@@ -7,7 +7,7 @@ run of a third size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,18 @@ class Size:
         return self.labels * (self.leaves - 1)
 
 
+def cells_of_feature(size: Size) -> float:
+    """Cells of a worker for each feature that there is."""
+    return size.rows * size.columns / size.workers / size.features
+
+
 @dataclass(frozen=True)
 class Costs:
     """What was fitted.
 
-    factor, power: Features that the rows of a node have on a worker, by the cells that it keeps.
-    seconds: Of a row and label, of a feature of a node, of a byte that a worker sends.
+    factor, power: The share of all features that the rows of a node have on a worker, by the cells
+        that it keeps for each feature.
+    seconds: Of a row and label, of a feature of a node that a worker has or owns, of a byte sent.
     linear: Seconds of a linear round: of a row and label, and in any case.
     reading: Seconds of a row before the first round, and in any case.
     """
@@ -51,8 +57,7 @@ class Costs:
     reading: tuple[float, float]
 
     def touched(self, size: Size) -> float:
-        cells = size.rows * size.columns / size.workers
-        return min(float(size.features), self.factor * cells**self.power)
+        return size.features * min(1.0, self.factor * cells_of_feature(size) ** self.power)
 
     def bytes_of_round(self, size: Size) -> float:
         """Bytes that workers send each other in a round of trees: all but each one's own share."""
@@ -72,9 +77,10 @@ class Costs:
         )
 
     def _terms(self, size: Size) -> tuple[float, float, float]:
+        of_all = self.touched(replace(size, workers=1)) / size.workers
         return (
             size.rows * size.labels / size.workers,
-            size.nodes * self.touched(size),
+            size.nodes * (self.touched(size) + of_all),
             self.bytes_of_round(size) / size.workers,
         )
 
@@ -83,8 +89,9 @@ def fit(runs: Sequence[tuple[Size, dict[str, Any]]], trees: str = "tree_seconds"
     """Constants for runs of one and two workers. trees: which figure of a run is explained"""
     sent = [(size, run["worker_bytes_per_round"]) for size, run in runs if size.workers > 1]
     touched = [n / ((size.workers - 1) * size.nodes * BYTES_OF_FEATURE) for size, n in sent]
-    cells = [size.rows * size.columns / size.workers for size, _ in sent]
-    power, log_factor = np.polyfit(np.log(cells), np.log(touched), 1)
+    shares = [n / size.features for (size, _), n in zip(sent, touched, strict=True)]
+    cells = [cells_of_feature(size) for size, _ in sent]
+    power, log_factor = np.polyfit(np.log(cells), np.log(shares), 1)
     costs = Costs(float(np.exp(log_factor)), float(power), (0.0,) * 3, (0.0,) * 2, (0.0,) * 2)
     reading = [run["seconds"] - run["rounds_seconds"] for _, run in runs]
     return Costs(
@@ -118,8 +125,8 @@ def _least(terms: Sequence[tuple[float, ...]], seconds: Sequence[float]) -> Any:
 def pays_from(costs: Costs, size: Size, trees: int, linear: int, gain: float = 1.5) -> int | None:
     """The fewest rows from which these workers are so many times as fast as one; None: never."""
     for rows in (int(10**e) for e in np.arange(4.0, 9.01, 0.05)):
-        own = Size(rows, size.columns, size.labels, size.leaves, size.features, size.workers)
-        alone = Size(rows, size.columns, size.labels, size.leaves, size.features, 1)
+        own = replace(size, rows=rows)
+        alone = replace(own, workers=1)
         if costs.training(alone, trees, linear) >= gain * costs.training(own, trees, linear):
             return rows
     return None
@@ -133,13 +140,10 @@ def draw(costs: Costs, runs: Sequence[tuple[Size, dict[str, Any]]], path: Path, 
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4))
-    first = runs[0][0]
+    last = runs[-1][0]
     rows = np.geomspace(min(size.rows for size, _ in runs) / 2, 1e7, 40).astype(int)
     for workers, color in zip((1, 2, 4, 8), ("C0", "C1", "C2", "C3"), strict=True):
-        sizes = [
-            Size(int(n), first.columns, first.labels, first.leaves, first.features, workers)
-            for n in rows
-        ]
+        sizes = [replace(last, rows=int(n), workers=workers) for n in rows]
         name = f"{workers} worker" + "s" * (workers > 1)
         left.loglog(rows, [costs.tree_round(size) for size in sizes], color, label=name)
         own = [(size.rows, run) for size, run in runs if size.workers == workers]
