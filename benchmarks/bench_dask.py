@@ -1,10 +1,15 @@
-"""Training on a Dask cluster of this machine: one worker, two workers, and no cluster at all."""
+"""Training on a Dask cluster of this machine: one worker, two workers, and no cluster at all.
+
+`--picture FILE` fits the cost model of the guide instead, and draws it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
 import time
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -13,8 +18,10 @@ from distributed import Client, LocalCluster
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.dask import DaskBoostedCRF
+from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.storage import container
 
+from dask_costs import Size, draw, fit, pays_from
 from timing import peak_megabytes, report, run_python, timed
 
 LENGTH = 24  # rows of a sequence
@@ -54,9 +61,8 @@ def cpu_seconds() -> float:
 
 def on_cluster(parts: list[Part], n_workers: int, settings: dict[str, Any]) -> dict[str, Any]:
     """One training on workers of one thread each; they make their parts themselves."""
-    seconds: list[float] = []
+    marks: list[tuple[float, list[float]]] = []
     delayed = [dask.delayed(make_part, pure=False)(*part) for part in parts]
-    crf_settings = {**settings, "callback": lambda info: seconds.append(info.seconds)}
     with (
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -64,17 +70,28 @@ def on_cluster(parts: list[Part], n_workers: int, settings: dict[str, Any]) -> d
         small = [dask.delayed(make_part)(2400, *parts[0][1:])]
         warm = {**settings, "rounds": settings["linear_rounds"] + 2}
         DaskBoostedCRF(client, **warm).fit(small)  # compiles kernels
-        crf = DaskBoostedCRF(client, **crf_settings)
+
+        def note(info: RoundInfo) -> None:
+            marks.append((info.seconds, list(client.run(cpu_seconds).values())))
+
+        crf = DaskBoostedCRF(client, **settings, callback=note)
         before, driver = client.run(cpu_seconds), cpu_seconds()
         _, total = timed(lambda: crf.fit(delayed))
         driver = cpu_seconds() - driver
         after = client.run(cpu_seconds)
         workers = client.run(peak_megabytes)
-    trees = crf.traffic_[settings["linear_rounds"] :]
+    n_linear = settings["linear_rounds"]
+    trees = crf.traffic_[n_linear:]
+    (_, last_linear), (_, last) = marks[n_linear - 1], marks[-1]
+    of_trees = max(b - a for a, b in zip(last_linear, last, strict=True))
     return {
         "side": f"{n_workers} workers of one thread",
         "seconds": total,
-        "rounds_seconds": seconds[-1],
+        "rounds_seconds": marks[-1][0],
+        "linear_seconds": marks[n_linear - 1][0] / n_linear,
+        "tree_seconds": (marks[-1][0] - marks[n_linear - 1][0]) / len(trees),
+        "tree_cpu_seconds": of_trees / len(trees),
+        "features": len(crf.to_local().model_.columns.counts),
         "worker_cpu_seconds": sorted(after[worker] - before[worker] for worker in after),
         "driver_cpu_seconds": driver,
         "model": digest(crf.to_local()),
@@ -146,6 +163,41 @@ def compare(options: argparse.Namespace, rows: int) -> None:
     report("dask", **ratios, models_are_equal=len(models) == 1)
 
 
+def model_costs(options: argparse.Namespace, rows: int) -> None:
+    """Fit the cost model to runs of an eighth and a quarter of the rows, and check it on half."""
+
+    def run(n_rows: int, n_workers: int) -> tuple[Size, dict[str, Any]]:
+        found = in_child(options, str(n_workers), n_rows)
+        leaves = BoostedCRF().leaves
+        size = (n_rows, options.columns, options.labels, leaves, found["features"], n_workers)
+        return Size(*size), found
+
+    runs = [run(rows // part, n) for part in (8, 4) for n in (1, 2)]
+    checked = run(rows // 2, 2)
+    n_trees = options.rounds - options.linear_rounds
+    for explained in ("tree_seconds", "tree_cpu_seconds"):
+        costs = fit(runs, explained)
+        size, found = checked
+        pays = {n: pays_from(costs, replace(size, workers=n), 100, 30) for n in (2, 4, 8)}
+        report(
+            "dask costs",
+            explained=explained,
+            **asdict(costs),
+            checked_rows=size.rows,
+            bytes_modelled_and_measured=[
+                costs.bytes_of_round(size),
+                found["worker_bytes_per_round"],
+            ],
+            round_modelled_and_measured=[costs.tree_round(size), found[explained]],
+            training_modelled_and_measured=[
+                costs.training(size, n_trees, options.linear_rounds),
+                found["seconds"],
+            ],
+            half_as_fast_again_from_rows=pays,
+        )
+    draw(fit(runs, options.draw), [*runs, checked], options.picture, options.draw)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
@@ -157,11 +209,18 @@ def main() -> None:
     parser.add_argument("--linear-rounds", type=int, default=3)
     parser.add_argument("--side", help="one side alone: so many workers; 0: no cluster")
     parser.add_argument("--no-local", action="store_true")
+    parser.add_argument("--picture", type=Path, help="fit the cost model, and draw it here")
+    parser.add_argument(
+        "--draw",
+        choices=("tree_seconds", "tree_cpu_seconds"),
+        default="tree_seconds",
+        help="what to draw; processor seconds where the machine has other things to do",
+    )
     parser.add_argument("--quick", action="store_true", help="a part of the data")
     options = parser.parse_args()
     rows = options.rows // 40 if options.quick else options.rows
     if options.side is None:
-        compare(options, rows)
+        (model_costs if options.picture else compare)(options, rows)
         return
     size = (options.columns, options.labels, options.vocabulary)
     parts = [(rows // options.parts, *size, seed) for seed in range(options.parts)]

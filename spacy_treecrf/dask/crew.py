@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import dask
 from dask.sizeof import sizeof
-from distributed import Client, Future, get_worker
+from distributed import Client, Future, get_worker, secede
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
 from spacy_treecrf.dask import mail
+from spacy_treecrf.dask.driver_watch import DriverWatch
 from spacy_treecrf.dask.parts import Part
 from spacy_treecrf.dask.worker_state import StateLost, WorkerState
 
@@ -41,6 +44,7 @@ _LOSSES = (
 
 # On a worker: what it has of each training. Several workers may share a process.
 _STATES: dict[tuple[str, str], WorkerState] = {}
+_WATCHES: dict[tuple[str, str], DriverWatch] = {}
 
 
 class WorkersLost(Exception):
@@ -80,6 +84,8 @@ def call(training: str, epoch: int, method: str, *args: Any) -> Any:
     with state.lock:
         if method == SETTLE:
             state.epoch = max(state.epoch, epoch)
+            watch = DriverWatch(worker, partial(forget, training))
+            _WATCHES.setdefault(key, watch).keep(worker.get_current_task())
             return [span.number for span in state.spans], sorted(state.held_out)
         if epoch < state.epoch:
             raise StateLost("a task of another time")
@@ -92,6 +98,8 @@ def call_together(
     """The task of workers that do the same, and give each other mail. number: of this call"""
     worker = get_worker()
     me = list(peers).index(worker.address)
+    if len(peers) > 1:
+        secede()  # else two trainings may each hold a thread that the other waits for
     post = mail.Post(worker, mail.Call(training, epoch, number), peers, me)
     found = call(training, epoch, method, post, *args)
     return found if me == 0 else found._replace(trees=[])
@@ -100,8 +108,11 @@ def call_together(
 def forget(training: str) -> None:
     """Drop what workers of this process have of a training."""
     mail.forget(training)
+    for key in [key for key in _WATCHES if key[0] == training]:
+        _WATCHES.pop(key).close()
     for key in [key for key in _STATES if key[0] == training]:
         _STATES.pop(key).close()
+    gc.collect()  # rows are worth it
 
 
 class Crew:
@@ -119,6 +130,7 @@ class Crew:
         self._numbers = itertools.count()
         self._checked: set[str] = set()
         self._settled = 0  # times since the last round was finished
+        self._kept: list[Future] = []  # as long as this training lives: see `DriverWatch`
 
     def present(self) -> list[str]:
         """The addresses of all workers of the cluster, in order."""
@@ -162,15 +174,18 @@ class Crew:
         while True:
             self.epoch += 1
             self.members = self.present()
+            self.check_versions([each for each in self.members if each not in self._checked])
+            self._checked.update(self.members)
             # Before anything else: tasks that wait for mail of a lost worker hold their state.
             self.client.run(mail.begin, self.training, self.epoch, on_error="ignore")
             if not self.members:
                 self._wait_for_worker()
                 continue
-            self.check_versions([each for each in self.members if each not in self._checked])
-            self._checked.update(self.members)
             with contextlib.suppress(WorkersLost):
-                return dict(zip(self.members, self.each(SETTLE, self.make_state), strict=True))
+                asked = [self.submit(member, SETTLE, self.make_state) for member in self.members]
+                found = dict(zip(self.members, self.collect(asked), strict=True))
+                self._kept = asked
+                return found
 
     def _wait_for_worker(self) -> None:
         try:

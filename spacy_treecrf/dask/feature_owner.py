@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.dask.packed_sums import PackedNode, add_packed
+from spacy_treecrf.dask.rooms import FeatureTables
 from spacy_treecrf.dask.tree_messages import Expansion, Found, numeric_range
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.open_leaves import Siblings
@@ -20,6 +22,8 @@ from spacy_treecrf.engine.trees.shared_growth import (
 )
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, NUMERIC, Split, SplitRule
 from spacy_treecrf.engine.trees.tree_input import TreeInput
+
+PartOfNode = NodeSums | PackedNode  # what one worker has of a node: its own, or as it came
 
 
 class FeatureOwner:
@@ -55,10 +59,11 @@ class FeatureOwner:
         self.rules = rules
         self.owned = [room_for_part(self.data, n_leaves) for _ in rules]
         self.n_places = [1 for _ in rules]
+        self.tables = FeatureTables(len(column_of))
 
     def start(
         self,
-        parts: Sequence[Sequence[NodeSums]],
+        parts: Sequence[Sequence[PartOfNode]],
         totals: Sequence[npt.NDArray[np.float64]],
         workers: Workers,
     ) -> list[Found]:
@@ -73,7 +78,7 @@ class FeatureOwner:
     def expand(
         self,
         expansions: Sequence[Expansion],
-        parts: Sequence[Sequence[NodeSums]],
+        parts: Sequence[Sequence[PartOfNode]],
         workers: Workers,
     ) -> list[Found]:
         """Add the workers' sums of smaller children, and search both children of each leaf."""
@@ -89,7 +94,7 @@ class FeatureOwner:
 
         return [each for some in workers.map(search, list(of_tree)) for each in some]
 
-    def _expand(self, expansion: Expansion, parts: Sequence[NodeSums]) -> list[Found]:
+    def _expand(self, expansion: Expansion, parts: Sequence[PartOfNode]) -> list[Found]:
         tree, family = expansion.tree, expansion.family
         big = family.left if expansion.small == family.right else family.right
         new = Siblings(expansion.small, big)
@@ -104,15 +109,20 @@ class FeatureOwner:
             if searched
         ]
 
-    def _keep(self, tree: int, new: Siblings, parts: Sequence[NodeSums]) -> None:
-        owned, n_touched = self.owned[tree], 0
-        for part in parts:
-            n_touched = add_part(owned, part, n_touched)
-        total = parts[0]._replace(
-            bins=np.sum([part.bins for part in parts], axis=0),
-            contexts=np.sum([part.contexts for part in parts], axis=0),
-        )
-        self.owned[tree] = keep_part(self.data, owned, total, n_touched, new, self.rules[tree])
+    def _keep(self, tree: int, new: Siblings, parts: Sequence[PartOfNode]) -> None:
+        bins, contexts = parts[0].bins, parts[0].contexts
+        for part in parts[1:]:
+            bins, contexts = bins + part.bins, contexts + part.contexts
+        owned, rule, n_touched = self.owned[tree], self.rules[tree], 0
+        with self.tables.one() as touched:
+            for part in parts:
+                if isinstance(part, PackedNode):
+                    n_touched = add_packed(touched, part, n_touched)
+                else:
+                    n_touched = add_part(touched, part, self.first, n_touched)
+            self.owned[tree] = keep_part(
+                self.data, owned, touched, bins, contexts, n_touched, new, rule
+            )
 
     def _best(self, tree: int, node: int, sums: npt.NDArray[np.float64]) -> Split:
         """The best split of a node, with the feature's number among all features."""

@@ -7,24 +7,24 @@ the same leaves to split next.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.dask.feature_owner import FeatureOwner
+from spacy_treecrf.dask.feature_owner import FeatureOwner, PartOfNode
 from spacy_treecrf.dask.growing_rows import GrowingRows, expand_all
+from spacy_treecrf.dask.packed_sums import Message, pack_sums, unpack_sums
+from spacy_treecrf.dask.rooms import ByteRoom
 from spacy_treecrf.dask.tree_course import TreeCourse, learn_all, room_of
 from spacy_treecrf.dask.tree_messages import (
     Expansion,
     Found,
-    PackedSums,
     TreeStart,
     pack_found,
-    pack_sums,
     slice_for_owner,
     unpack_found,
-    unpack_sums,
 )
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.threads import Workers
@@ -81,6 +81,8 @@ class GrowingTogether:
         self.exchange, self.workers = exchange, workers
         self.careful = careful
         self.n_bytes = 0
+        n_owners = len(bounds) - 1
+        self._to, self._from = ([ByteRoom() for _ in range(n_owners)] for _ in range(2))
 
     def grow(
         self,
@@ -125,23 +127,21 @@ class GrowingTogether:
             courses.append(TreeCourse(tree, totals, n_pairs, limits, rule, self.careful))
         return courses
 
-    def _mine_of_all(self, nodes: Sequence[NodeSums]) -> list[list[NodeSums]]:
+    def _mine_of_all(self, nodes: Sequence[NodeSums]) -> list[Sequence[PartOfNode]]:
         """What all workers have of the features that this one owns. nodes: all that this one has"""
-        owners = range(len(self.bounds) - 1)
-        outgoing: list[PackedSums] = []
+        outgoing: list[Message] = []
         own: list[NodeSums] = []
-        for owner in owners:
+        for owner, (first, last) in enumerate(pairwise(self.bounds.tolist())):
             slices = [slice_for_owner(node, owner, self.bounds) for node in nodes]
             if owner == self.exchange.me:
-                own = slices
-                outgoing.append(pack_sums([]))
-                continue
-            outgoing.append(pack_sums(slices))
-            self.n_bytes += sum(array.nbytes for array in outgoing[-1])
+                own, slices = slices, []
+            # A room is free again: owners told what they found after they had added this up.
+            outgoing.append(pack_sums(slices, first, last - first, self._to[owner]))
+        self.n_bytes += sum(message.nbytes for message in outgoing)
         found = self.exchange.swap(outgoing)
         return [
-            own if peer == self.exchange.me else unpack_sums(packed)
-            for peer, packed in enumerate(found)
+            own if peer == self.exchange.me else unpack_sums(message, self._from[peer])
+            for peer, message in enumerate(found)
         ]
 
     def _learn(self, courses: list[TreeCourse], found: Sequence[Found]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.dask.growing_rows import GrowingRows
+from spacy_treecrf.dask.rooms import FeatureTables
 from spacy_treecrf.engine.boosting.annotation import Annotated, AnnotationTotals
 from spacy_treecrf.engine.boosting.boosting import make_chain
 from spacy_treecrf.engine.boosting.cached_scores import CachedScores
@@ -101,6 +102,7 @@ class Shard:
         self.rows: RowResiduals | None = None
         self.measured: dict[int, Magnitudes] = {}
         self.trees: list[GrowingRows] = []
+        self.tables = FeatureTables(self.grower.input.n_features)
         self.linear = self._linear_before = potentials.linear
         self._applied: Update | None = None
 
@@ -198,7 +200,7 @@ class Shard:
 
         def start(label: int) -> GrowingRows:
             entries = self._entries(label, gradient_of(label), trimmed[label])
-            return GrowingRows(self.grower.input, entries, n_nodes)
+            return GrowingRows(self.grower.input, entries, n_nodes, self.tables)
 
         self.trees = self.workers.map(start, labels)
 

@@ -62,6 +62,8 @@ class TreeCourse:
         self.n_pairs[0] = n_pairs
         self.depth = np.zeros(n_nodes, np.int32)
         self.parent = np.full(n_nodes, -1, np.int32)
+        # A leaf comes after the leaves above it, so that the lowest gain on its path decides.
+        self.worth = np.zeros(n_nodes)
         self.n_nodes = 1
         self.careful = careful
         self.grown: Tree | None = None
@@ -80,6 +82,7 @@ class TreeCourse:
             return
         splits = self.ahead.found
         splits.gain[node] = best.gain
+        self.worth[node] = min(best.gain, self.worth[self.parent[node]] if node else np.inf)
         splits.kind[node] = best.kind
         splits.feature[node] = best.feature
         splits.threshold[node] = best.threshold
@@ -100,24 +103,16 @@ class TreeCourse:
             wanted = min(wanted, 1 + max(0, room_of(self.limits) - made - still))
         gain = self.ahead.found.gain
         least = LIKELY * gain[needed] if self.careful else 0.0
-        likely = [leaf for leaf in leaves if leaf != needed and gain[leaf] >= least]
-        chosen = [needed, *likely][: max(1, wanted)]
+        likely = leaves[(leaves != needed) & (gain[leaves] >= least)]
+        chosen = [needed, *likely[: max(0, wanted - 1)].tolist()]
         return [self._expansion(leaf) for leaf in chosen]
 
-    def _open_leaves(self) -> list[int]:
-        """Leaves that can be split, the most promising first.
-
-        A leaf comes after the leaves above it, so that the lowest gain on its path decides.
-        """
+    def _open_leaves(self) -> npt.NDArray[np.int64]:
+        """Leaves that can be split, the most promising first."""
         found, children = self.ahead
-        worth = np.full(self.n_nodes, np.inf)
-        for node in range(self.n_nodes):
-            above = worth[self.parent[node]] if node else np.inf
-            worth[node] = min(above, found.gain[node])
-        nodes = np.arange(self.n_nodes)
-        can = (found.kind[nodes] != LEAF) & (children[nodes, 0] < 0)
-        leaves = nodes[can]
-        return [int(leaf) for leaf in leaves[np.argsort(-worth[leaves], kind="stable")]]
+        n = self.n_nodes
+        leaves = np.flatnonzero((found.kind[:n] != LEAF) & (children[:n, 0] < 0))
+        return leaves[np.argsort(-self.worth[leaves], kind="stable")]
 
     def _expansion(self, leaf: int) -> Expansion:
         found = self.ahead.found

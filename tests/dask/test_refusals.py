@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +93,41 @@ def test_a_worker_with_another_version_is_named(client: Client, tmp_path: Path) 
     finally:
         client.run(forget_distributions_in, str(tmp_path))
     DaskBoostedCRF(client, rounds=1).fit(cut(make_data(5)))
+
+
+def folder_of_others(folder: Path) -> Path:
+    """Links to all packages of this environment but the one that is tested."""
+    folder.mkdir()
+    for place in map(Path, sys.path):
+        if place.name == "site-packages":
+            for entry in place.iterdir():
+                ours = entry.name.startswith(("spacy_treecrf", "__editable__"))
+                link = folder / entry.name
+                if not ours and entry.suffix != ".pth" and not link.exists():
+                    link.symlink_to(entry)
+    return folder
+
+
+def test_a_worker_without_the_package_is_named(tmp_path: Path) -> None:
+    others = folder_of_others(tmp_path / "others")
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        command = [sys.executable, "-S", "-m", "distributed.cli.dask_worker"]
+        command += [cluster.scheduler_address, "--no-nanny", "--no-dashboard", "--nthreads=1"]
+        env = {**os.environ, "PYTHONPATH": str(others)}
+        with subprocess.Popen(command, cwd=tmp_path, env=env) as worker:
+            try:
+                (known,) = client.nthreads()
+                client.wait_for_workers(2, timeout=120)
+                (new,) = set(client.nthreads()) - {known}
+                message = rf"worker {new} does not have spacy-treecrf; install version"
+                with pytest.raises(ValueError, match=message):
+                    DaskBoostedCRF(client, rounds=1).fit(cut(make_data(5)))
+            finally:
+                worker.kill()
+        assert not any(client.run(lambda: len(_STATES), workers=[known]).values())
 
 
 @pytest.mark.parametrize(

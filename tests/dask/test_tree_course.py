@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from spacy_treecrf.dask.feature_owner import FeatureOwner
 from spacy_treecrf.dask.growing_rows import GrowingRows, expand_all
+from spacy_treecrf.dask.packed_sums import pack_sums, unpack_sums
+from spacy_treecrf.dask.rooms import FeatureTables
 from spacy_treecrf.dask.tree_course import TreeCourse, learn_all, room_of
-from spacy_treecrf.dask.tree_messages import owner_bounds, pack_sums, slice_for_owner, unpack_sums
+from spacy_treecrf.dask.tree_messages import owner_bounds, slice_for_owner
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import (
     MagnitudeSums,
@@ -50,9 +52,10 @@ def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample
     )
     trimmed = trimming(sums, trim)
     rows = []
+    tables, n_nodes = FeatureTables(data.n_features), 2 * room_of(limits) - 1
     for some, (args, found) in zip(parts, pieces, strict=True):
         entries = entries_of(*args, n_labels, found, trimmed)
-        rows.append([GrowingRows(rows_of(data, some), entries, 2 * room_of(limits) - 1)])
+        rows.append([GrowingRows(rows_of(data, some), entries, n_nodes, tables)])
     rule = rule_of_tree(trimmed.scales, limits, SEED)
     totals = np.sum([each[0].start.totals for each in rows], axis=0)
     n_pairs = sum(each[0].start.n_pairs for each in rows)
@@ -80,9 +83,10 @@ def grow_in_parts(data, pair_g, pair_h, limits, parts, n_owners, trim, subsample
 
 
 def sliced(parts, owner, bounds):
-    """What an owner gets, as it travels."""
-    found = [[slice_for_owner(node, owner, bounds) for node in part] for part in parts]
-    return [unpack_sums(pack_sums(nodes)) for nodes in found]
+    """What an owner gets: of the first part as it is, of others as it travels."""
+    own, *others = [[slice_for_owner(node, owner, bounds) for node in part] for part in parts]
+    first, last = bounds[owner : owner + 2].tolist()
+    return [own, *(unpack_sums(pack_sums(nodes, first, last - first)) for nodes in others)]
 
 
 def counts_of(data):

@@ -150,7 +150,7 @@ def grow_tree(data: TreeInput, entries: Entries, limits: TreeLimits, seed: np.ui
     """
     rule = split_rule(entries.scales, limits, seed)
     growing = start_tree(entries.totals, limits)
-    node_rows = rows_of_root(entries, len(growing.depth))
+    node_rows = rows_of_root(entries.rows.copy(), entries.sums.copy(), len(growing.depth))
     leaves = room_for_leaves(data, limits.leaves)
     lists = room_for_lists(data.n_features)
     touched = nothing_touched(data.n_features)

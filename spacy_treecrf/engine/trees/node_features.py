@@ -91,6 +91,33 @@ def rising_features(touched: TouchedFeatures, n: int) -> npt.NDArray[np.int32]:
 
 
 @step
+def take_sums(
+    touched: TouchedFeatures,
+    n: int,
+    features: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.float64],
+) -> None:
+    """Move the first n listed features, in rising order, and their sums away; leave zeros behind.
+
+    features: (n,) and sums: (n, 3) to be filled. The bit set is 0 before and after.
+    """
+    one = np.uint64(1)
+    mark(touched.listed[:n], touched.words)
+    i = np.uint64(0)
+    for w in range(len(touched.words)):
+        left = touched.words[w]
+        touched.words[w] = 0
+        while left:
+            f = np.uint64(w) * np.uint64(WORD_BITS) + lowest_bit(left)
+            left &= left - one
+            features[i] = f
+            for j in range(3):
+                sums[i, j] = touched.sums[f, j]
+                touched.sums[f, j] = 0.0
+            i += one
+
+
+@step
 def clear_sums(touched: TouchedFeatures, features: npt.NDArray[np.int32]) -> None:
     """Make the sums of these features 0."""
     for i in range(len(features)):

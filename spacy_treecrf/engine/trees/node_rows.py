@@ -31,13 +31,15 @@ class NodeRows(NamedTuple):
 
 
 @step
-def rows_of_root(entries: Entries, n_nodes: int) -> NodeRows:
-    """Return all entries as the rows of node 0."""
-    n = len(entries.rows)
+def rows_of_root(
+    rows_of_entries: npt.NDArray[np.int32], sums: npt.NDArray[np.float64], n_nodes: int
+) -> NodeRows:
+    """Return all entries as the rows of node 0. The arrays, (n,) and (n, 4), become its own."""
+    n = len(rows_of_entries)
     rows = NodeRows(
-        entries.rows.copy(),
+        rows_of_entries,
         np.empty(n, np.int32),
-        entries.sums.copy(),
+        sums,
         np.zeros(n_nodes, np.int64),
         np.zeros(n_nodes, np.int64),
         np.full(1, n, np.int64),

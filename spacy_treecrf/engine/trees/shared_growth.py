@@ -32,9 +32,7 @@ from spacy_treecrf.engine.trees.histogram import N_BINS, add_categorical, add_nu
 from spacy_treecrf.engine.trees.node_features import (
     TouchedFeatures,
     Units,
-    clear_sums,
-    nothing_touched,
-    rising_features,
+    take_sums,
 )
 from spacy_treecrf.engine.trees.node_rows import (
     NodeRows,
@@ -77,7 +75,6 @@ class OwnedLeaves(NamedTuple):
 
     leaves: OpenLeaves
     lists: FeatureLists
-    touched: TouchedFeatures
 
 
 class AheadTree(NamedTuple):
@@ -106,8 +103,8 @@ def rule_of_tree(scales: npt.NDArray[np.float64], limits: TreeLimits, seed: np.u
 
 @kernel
 def rows_of_part(entries: Entries, n_nodes: int) -> NodeRows:
-    """Return the entries of a worker as rows of the root, with room for so many nodes."""
-    rows: NodeRows = rows_of_root(entries, n_nodes)
+    """Return the entries of a worker, no copies, as rows of the root of so many nodes."""
+    rows: NodeRows = rows_of_root(entries.rows, entries.sums, n_nodes)
     return rows
 
 
@@ -143,19 +140,20 @@ def sum_part(
     touched: TouchedFeatures,
     node: int,
     member: npt.NDArray[np.bool_],
+    room_for_features: npt.NDArray[np.int32],
+    room_for_sums: npt.NDArray[np.float64],
 ) -> NodeSums:
-    """Return the sums of a node's rows. touched: room, 0 before and after."""
+    """Return the sums of a node's rows, in the room for them. touched: room, 0 before and after.
+
+    room_for_features: (n_room,) and room_for_sums: (n_room, 3), for all features.
+    """
     first, last = node_rows.first[node], node_rows.last[node]
     rows, sums_at = node_rows.rows[first:last], node_rows.sums_at[first:last]
     n_touched = add_categorical(
         data.feature_ids, rows, sums_at, node_rows.sums, touched.sums, touched.listed
     )
-    features = rising_features(touched, n_touched)
-    sums = np.empty((n_touched, 3))
-    for i in range(n_touched):
-        for j in range(3):
-            sums[i, j] = touched.sums[features[i], j]
-    clear_sums(touched, features)
+    features, sums = room_for_features[:n_touched], room_for_sums[:n_touched]
+    take_sums(touched, n_touched, features, sums)
     bins = np.zeros((data.numeric.shape[1], N_BINS, 4))
     add_numeric(data.numeric, rows, sums_at, node_rows.sums, bins)
     contexts = np.zeros((len(member), 4))
@@ -167,16 +165,18 @@ def sum_part(
 @kernel
 def room_for_part(data: TreeInput, n_leaves: int) -> OwnedLeaves:
     """Return room for the histograms of so many leaves."""
-    leaves = room_for_leaves(data, n_leaves)
-    return OwnedLeaves(leaves, room_for_lists(data.n_features), nothing_touched(data.n_features))
+    return OwnedLeaves(room_for_leaves(data, n_leaves), room_for_lists(data.n_features))
 
 
 @kernel
-def add_part(owned: OwnedLeaves, part: NodeSums, n_touched: int) -> int:
-    """Add a worker's sums of features to those touched; return how many are listed now."""
-    sums, listed = owned.touched.sums, owned.touched.listed
+def add_part(touched: TouchedFeatures, part: NodeSums, first: int, n_touched: int) -> int:
+    """Add a worker's sums of features to those touched; return how many are listed now.
+
+    first: the first feature that is owned.
+    """
+    sums, listed = touched.sums, touched.listed
     for i in range(len(part.features)):
-        f = part.features[i]
+        f = part.features[i] - first
         listed[n_touched] = f
         n_touched += sums[f, 2] == 0.0
         for j in range(3):
@@ -188,30 +188,35 @@ def add_part(owned: OwnedLeaves, part: NodeSums, n_touched: int) -> int:
 def keep_part(
     data: TreeInput,
     owned: OwnedLeaves,
-    total: NodeSums,
+    touched: TouchedFeatures,
+    bins: npt.NDArray[np.float64],
+    contexts: npt.NDArray[np.float64],
     n_touched: int,
     new: Siblings,
     rule: SplitRule,
 ) -> OwnedLeaves:
-    """Make all histograms of two new leaves of what the touched features and `total` hold."""
+    """Make all histograms of two new leaves of the touched features, bins and contexts.
+
+    bins, contexts: as in `NodeSums`, of the smaller leaf's rows on all workers.
+    """
     units = Units(rule.inverse_g, rule.inverse_h, rule.penalty)
     leaves = owned.leaves
-    lists = keep_features(leaves, owned.lists, owned.touched, n_touched, new, rule.min_rows, units)
+    lists = keep_features(leaves, owned.lists, touched, n_touched, new, rule.min_rows, units)
     if data.numeric.shape[1]:
         own = leaves.bins[leaves.place[new.small]]
-        own[:] = total.bins
+        own[:] = bins
         if new.big >= 0:
             leaves.bins[leaves.place[new.big]] -= own
     if data.context_labels.shape[1]:
-        leaves.contexts[leaves.place[new.small]][:] = total.contexts
+        leaves.contexts[leaves.place[new.small]][:] = contexts
         if new.big >= 0:
             member = leaves.member[leaves.place[new.small]]
             others = leaves.member[leaves.place[new.big]]
             rest = leaves.contexts[leaves.place[new.big]]
             for c in range(len(member)):
                 if others[c] and member[c]:
-                    rest[c] -= total.contexts[c]
-    return OwnedLeaves(leaves, lists, owned.touched)
+                    rest[c] -= contexts[c]
+    return OwnedLeaves(leaves, lists)
 
 
 @kernel
