@@ -2,9 +2,9 @@
 
     TREECRF_CORPORA=DIR python benchmarks/bench_noisy.py
 
-Spans of eng.train get another type, another boundary, or are dropped. Three trainings with the same
-settings: on the clean labels, on the spoiled ones as they are, and on what `denoise_sequences` makes
-of the spoiled ones. "fewer rounds" is plain training that has less time to learn errors by heart.
+Spans of eng.train get another type, another boundary, or are dropped. Trainings with the same
+settings: on the spoiled labels as they are, on what `denoise_sequences` makes of them, and on the
+clean ones. "fewer rounds" is plain training that has less time to learn errors by heart.
 What counts is the F1 on eng.testa, which is clean. Parameters of `denoise_sequences` were chosen
 with --choose, which knows parts of eng.train only.
 """

@@ -1,8 +1,8 @@
 """Annotation errors: cross-fitted judgements of a corpus, ranked findings, decisions, corrections.
 
 `audit_sequences` and `denoise_sequences` are the ways in from Python; the command line imports the
-rest. It imports column files, estimators, the pipe's features and tasks, formats, pages, and what is
-below them.
+rest. It imports column files, estimators, the pipe's features and tasks, formats, pages, and what
+is below them.
 """
 
 from __future__ import annotations

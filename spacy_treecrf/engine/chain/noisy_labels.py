@@ -48,13 +48,13 @@ class Judged:
         if chain.order == 0:
             of_order_one = Chain.free(chain.n_labels, 1)
         else:
-            parts = (power * part for part in (chain.start, chain.trans, chain.end))
-            of_order_one = Chain(1, *parts)
+            start, trans, end = (power * part for part in (chain.start, chain.trans, chain.end))
+            of_order_one = Chain(1, start, trans, end)
         return Judged(self.data, power * self.scores, of_order_one)
 
 
 def first_noise(given: npt.NDArray[np.int32], n_labels: int, share: float) -> Noise:
-    """The noise before anything is learned: a share of wrong labels, and as many right ones in runs.
+    """The noise before anything is learned; share: Of wrong labels, and of right ones behind them.
 
     A wrong label is any one, as often as it is given at all.
     """

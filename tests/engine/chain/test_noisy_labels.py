@@ -28,9 +28,7 @@ def judged(order: int, contexts: int) -> Judged:
     labels = random.integers(0, K, n).astype(np.int32)
     labels[2] = UNKNOWN_LABEL
     nothing = np.zeros((n, 0), np.int32)
-    data = Sequences(
-        OFFSETS, nothing, np.zeros((n, 0), np.uint8), labels, np.ones(n, np.float32)
-    )
+    data = Sequences(OFFSETS, nothing, np.zeros((n, 0), np.uint8), labels, np.ones(n, np.float32))
     parts = [random.normal(size=shape).astype(np.float32) for shape in ((K,), (K, K), (K,))]
     parts[1][1, 2] = -np.inf
     scores = random.normal(size=(n, contexts, K)).astype(np.float32)
