@@ -141,11 +141,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the errors")
     parser.add_argument("--folds", type=int, default=Plan.folds, help="parts of the corpus")
     parser.add_argument("--members", type=int, default=3, help="models for a fold")
+    parser.add_argument(
+        "--apart", action="store_true", help="sentences are dealt out, not documents"
+    )
+    parser.add_argument("--documents", type=int, help="the first documents of the part alone")
     options = parser.parse_args()
     sentences = read_conll2003(corpus("conll2003", options.part))
-    if options.quick:
-        sentences = [one for one in sentences if (one.document or 0) < QUICK_DOCUMENTS]
-    audit, errors, times = run(sentences, options.seed, Plan(options.folds, options.members))
+    most = QUICK_DOCUMENTS if options.quick else options.documents
+    if most is not None:
+        sentences = [one for one in sentences if (one.document or 0) < most]
+    plan = Plan(options.folds, options.members, together=not options.apart)
+    audit, errors, times = run(sentences, options.seed, plan)
     n = int(LISTED * len(audit.judged))
     # What a single model's probability of the annotation would list first.
     by_probability = sorted(audit.findings, key=lambda one: one.probability)
@@ -158,6 +164,7 @@ def main() -> None:
         listed=n,
         folds=options.folds,
         members=options.members,
+        apart=options.apart,
         found=shares(errors, audit.findings[:n]),
         found_by_probability=shares(errors, by_probability[:n]),
         found_anywhere=shares(errors, audit.findings)["all"],

@@ -1,4 +1,11 @@
-"""F1 over annotated tokens where `suggest` chooses sentences, beside random choice (simulated)."""
+"""F1 over annotated tokens where `suggest` chooses sentences, beside random choice (simulated).
+
+    TREECRF_CORPORA=DIR python benchmarks/bench_suggest.py --plot suggest.png
+
+"oracle" knows the labels of the pool: it takes the sentences in which the model errs most per
+token, as no strategy can. What it needs tells how much there is to gain by looking for errors. With
+--choose, the last fifth of eng.train is the test data, and the pool is the rest.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +40,9 @@ from timing import cpu_timed, report
 Labels = Sequence[Sequence[str]]
 GOAL = 0.95  # of the figure that all data reach
 GROWTH = 1.35  # of the annotated tokens, from step to step
-RANDOM = "random"
+RANDOM, ORACLE = "random", "oracle"
+HELD_OUT = 5  # the last of so many parts of eng.train is where choices are made
+KNOWN = (*STRATEGIES, ORACLE)
 COMMITTEE_SEEDS = 3
 TICKS = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
 
@@ -66,12 +75,17 @@ def encoded(
     return Sequences(offsets, feature_ids, numeric, flat, np.ones(len(flat), np.float32)), columns
 
 
-def conll2003(quick: bool) -> Task:
+def conll2003(quick: bool, choosing: bool) -> Task:
     """Sentences of eng.train with words, tags and chunks; F1 of spans on eng.testa."""
     template = Template(("word", "value", "value", "label"))
+    training = read_conll2003(corpus("conll2003", "eng.train"))
+    testing = [] if choosing else read_conll2003(corpus("conll2003", "eng.testa"))
+    if choosing:
+        first = len(training) - len(training) // HELD_OUT
+        training, testing = training[:first], training[first:]
     parts = []
-    for part, limit in (("eng.train", 2000), ("eng.testa", 800)):
-        sentences = read_conll2003(corpus("conll2003", part))[: limit if quick else None]
+    for part, limit in ((training, 2000), (testing, 800)):
+        sentences = part[: limit if quick else None]
         layers = [(s.words, s.labels["tag"], s.labels["chunk"]) for s in sentences]
         rows = [[list(row) for row in zip(*own, strict=True)] for own in layers]
         X = list(template.features(rows, lambda s, t: f"sentence {s}"))
@@ -90,11 +104,11 @@ def conll2003(quick: bool) -> Task:
     return Task("conll2003", "F1", pool, words, labels, columns, test, f1, 1500, settings)
 
 
-def nettalk(quick: bool) -> Task:
+def nettalk(quick: bool, choosing: bool) -> Task:
     """Words of NETtalk as letters with their stress; accuracy of letters on 2,000 other words."""
     stresses = read_nettalk_stress()
     spellings = np.random.default_rng(0).permutation(sorted(stresses)).tolist()
-    size = 2000 if quick else 10_000
+    size = 2000 if quick else 8000 if choosing else 10_000
     train, test_words = spellings[:size], spellings[size : size + 2000]
     X, X_test = ([letter_items(word) for word in part] for part in (train, test_words))
     y, y_test = ([list(stresses[word][0]) for word in part] for part in (train, test_words))
@@ -116,10 +130,11 @@ def nettalk(quick: bool) -> Task:
 class Simulation:
     """Annotation of a pool, step by step, by one strategy."""
 
-    def __init__(self, task: Task, workers: Workers, choice: Choice) -> None:
+    def __init__(self, task: Task, workers: Workers, choice: Choice, growth: float) -> None:
         self.task = task
         self.workers = workers
         self.choice = choice
+        self.growth = growth
         self.lengths = np.diff(task.pool.offsets)
 
     def model(self, chosen: npt.NDArray[np.int64], seed: int = 0) -> CRF:
@@ -150,7 +165,7 @@ class Simulation:
             at_end = len(chosen) == len(order) or (most is not None and tokens >= most)
             if points[-1][1] >= goal or at_end:
                 return points
-            budget = int((GROWTH - 1.0) * tokens)
+            budget = int((self.growth - 1.0) * tokens)
             left = order[~np.isin(order, chosen)]
             chosen = np.concatenate([chosen, self._next(strategy, crf, chosen, left, budget)])
 
@@ -172,8 +187,12 @@ class Simulation:
             for seed in range(1, COMMITTEE_SEEDS):
                 other = Predictor(self.model(chosen, seed), self.workers)
                 others.append(other.apply(data).marginals())
-        values = uncertainties(strategy, scored, self.task.labels, others)
-        doubts = doubt(scored)
+        if strategy == ORACLE:
+            doubts = (scored.labels() != data.labels).astype(float)
+            values = np.add.reduceat(doubts, data.offsets[:-1])
+        else:
+            values = uncertainties(strategy, scored, self.task.labels, others)
+            doubts = doubt(scored)
         candidates = [
             Candidate(float(values[i]), self.task.words[s], doubts[a:b].tolist())
             for i, (s, (a, b)) in enumerate(
@@ -227,9 +246,11 @@ def draw(path: Path, results: Sequence[dict[str, Any]]) -> None:
     figure.savefig(path, dpi=120)
 
 
-def run(task: Task, strategies: Sequence[str], seeds: int, choice: Choice) -> dict[str, Any]:
+def run(
+    task: Task, strategies: Sequence[str], seeds: int, choice: Choice, growth: float
+) -> dict[str, Any]:
     with Workers() as workers:
-        simulation = Simulation(task, workers, choice)
+        simulation = Simulation(task, workers, choice, growth)
         whole = simulation.figure(simulation.model(np.arange(len(simulation.lengths))))
         goal = GOAL * whole
         curves: dict[str, list[list[tuple[int, float]]]] = {}
@@ -252,6 +273,7 @@ def run(task: Task, strategies: Sequence[str], seeds: int, choice: Choice) -> di
         "goal": goal,
         "tokens_needed": means,
         "share_of_random": {s: n / means[RANDOM] for s, n in means.items()},
+        "tokens_of_each": needed,
         "curves": curves,
     }
 
@@ -261,7 +283,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a part of the data")
     parser.add_argument("--only", choices=("conll2003", "nettalk"), help="one task alone")
     parser.add_argument("--seeds", type=int, default=2, help="first samples")
-    parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=STRATEGIES)
+    parser.add_argument("--strategies", nargs="+", default=["entropy", ORACLE], choices=KNOWN)
+    parser.add_argument("--choose", action="store_true", help="parts of the training data alone")
+    parser.add_argument("--growth", type=float, default=GROWTH, help="of tokens, step by step")
     parser.add_argument("--diversity", type=float, default=Choice.diversity)
     parser.add_argument("--by-token", type=float, default=Choice.by_token)
     parser.add_argument("--plot", type=Path, help="picture of the curves")
@@ -270,8 +294,8 @@ def main() -> None:
     results = []
     for make in (conll2003, nettalk):
         if options.only in (None, make.__name__):
-            task = make(options.quick)
-            work = partial(run, task, options.strategies, options.seeds, choice)
+            task = make(options.quick, options.choose)
+            work = partial(run, task, options.strategies, options.seeds, choice, options.growth)
             result, times = cpu_timed(work)
             results.append(result)
             report("suggest", **{**result, "curves": None}, **times)

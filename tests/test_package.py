@@ -58,8 +58,8 @@ ROOMS = {
     "corpora": BASE,
     "formats": BASE | {"corpora", "columnar"},
     "audit": ENGINE
-    | {"models", "columnar", "features", "pipeline", "pipeline/tasks", "corpora", "configs"}
-    | {"formats", "pages"},
+    | {"models", "estimators", "columnar", "features", "pipeline", "pipeline/tasks", "corpora"}
+    | {"configs", "formats", "pages"},
     "suggest": ENGINE | {"models", "evaluation", "formats"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},

@@ -47,6 +47,7 @@ def audit_sequences(
     *,
     words: Sequence[Sequence[str]] | None = None,
     documents: Sequence[Any] | None = None,
+    together: bool = True,
     folds: int = 5,
     members: int = 1,
     seed: int = 0,
@@ -58,7 +59,8 @@ def audit_sequences(
     X, y: Feature dicts and labels, as estimators take them; None is a position that is not
         annotated. Labels of spans, in any scheme, are judged as spans, others one by one.
     words: What stands at each position; with it, the same phrases are compared.
-    documents: The document of each sequence, which stay together; by default each is its own.
+    documents: The document of each sequence; by default each is its own.
+    together: Whether sequences of a document are judged by models that have seen nothing of it.
     folds, members: The parts, and the models for each of them; see `Plan`.
     report: A function that is told how many rounds are done, and of how many.
     settings: Settings of `BoostedCRF`.
@@ -74,7 +76,7 @@ def audit_sequences(
         offsets, feature_ids, numeric, np.array(flat, np.int32), np.ones(len(flat), np.float32)
     )
     labelled = LabelledData(data, columns, annotation, groups_of(documents, len(y)), words)
-    return audit_data(labelled, chosen, Plan(folds, members, seed=seed), report)
+    return audit_data(labelled, chosen, Plan(folds, members, seed=seed, together=together), report)
 
 
 def audit_data(

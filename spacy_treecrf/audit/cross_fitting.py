@@ -1,4 +1,4 @@
-"""Models that judge what they have not seen: documents are dealt out into folds.
+"""Models that judge what they have not seen: documents, or sequences, are dealt out into folds.
 
 Each fold is judged by models of the other folds: by one, or by the average of several, each of
 which has learned from another draw of their documents.
@@ -32,13 +32,15 @@ class Plan:
     """How to cross-fit.
 
     folds: Parts of the corpus. members: Models for each part. drawn: With several members, the
-        share of the other documents that each of them learns from.
+        share of the other documents that each of them learns from. together: Whether all sequences
+        of a document are in one fold; else each is dealt out by itself.
     """
 
     folds: int = 5
     members: int = 1
     drawn: float = 0.8
     seed: int = 0
+    together: bool = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.folds <= MAX_FOLDS:
@@ -91,7 +93,7 @@ class CrossFit:
 
     def held_out(self, workers: Workers, report: Report | None = None) -> Iterator[HeldOut]:
         """Fold by fold, its sequences under models of the other folds."""
-        folds = deal_out(self.groups, self.plan)
+        folds = deal_out(self._units, self.plan)
         rounds = self.settings.resolved(len(self.labels)).rounds
         assert rounds is not None
         known = np.concatenate([[0], np.cumsum(self.data.labels != UNKNOWN_LABEL)])
@@ -107,6 +109,11 @@ class CrossFit:
                 )
             model = self._model_of(others, fold, workers, counter)
             yield HeldOut(own, Predictor(model, workers).apply(self.data.subset(own)))
+
+    @property
+    def _units(self) -> Groups:
+        """The number of what each sequence is dealt out with."""
+        return self.groups if self.plan.together else np.arange(len(self.groups))
 
     def _model_of(
         self, others: npt.NDArray[np.int64], fold: int, workers: Workers, counter: _Counter
@@ -127,11 +134,11 @@ class CrossFit:
     ) -> npt.NDArray[np.int64]:
         if self.plan.members == 1 or self.plan.drawn == 1.0:
             return others
-        documents = np.unique(self.groups[others])
+        documents = np.unique(self._units[others])
         random = np.random.default_rng([self.plan.seed, fold, member])
         n = max(1, round(self.plan.drawn * len(documents)))
         kept = random.choice(documents, n, replace=False)
-        return others[np.isin(self.groups[others], kept)]
+        return others[np.isin(self._units[others], kept)]
 
 
 class _Counter:

@@ -110,6 +110,14 @@ def audit(
     members: Annotated[
         int, typer.Option(min=1, help="Models for each part, whose average judges it.")
     ] = 3,
+    apart: Annotated[
+        bool,
+        typer.Option(
+            "--apart",
+            help="Sentences of a document are in different parts: finds more single errors, and "
+            "fewer that a document repeats.",
+        ),
+    ] = False,
     task: Annotated[
         str, typer.Option(help="Of .spacy files: ents, spans:KEY, tag or pos.")
     ] = "ents",
@@ -161,7 +169,9 @@ def audit(
         raise ValueError("treecrf: --output and --page name the same file; name two")
     Settings(**settings)  # so that what does not go together is refused before any work
     read = source.read()
-    found = _audited(read, settings, (folds, members), features)
+    found = _audited(
+        read, settings, {"folds": folds, "members": members, "together": not apart}, features
+    )
     entries = _entries(read, found, most)
     if output is not None:
         with output_text(output) as file:
@@ -180,10 +190,10 @@ def audit(
 def _audited(
     read: ColumnCorpus | DocCorpus,
     given: dict[str, Any],
-    plan: tuple[int, int],
+    plan: dict[str, Any],
     features: list[str] | None,
 ) -> Audit:
-    """given: Settings on the command line. plan: Folds, and members of each."""
+    """given: Settings on the command line. plan: What `Plan` takes but for the seed."""
     from spacy_treecrf.audit.auditing import audit_data
     from spacy_treecrf.audit.column_corpus import ColumnCorpus
     from spacy_treecrf.audit.cross_fitting import Plan
@@ -203,7 +213,7 @@ def _audited(
         settings = Settings(**{**read.settings.to_dict(), **given})
         labelled = read.labelled(settings)
     with rounds_progress("judging") as tell:
-        return audit_data(labelled, settings, Plan(*plan, seed=settings.seed), tell)
+        return audit_data(labelled, settings, Plan(**plan, seed=settings.seed), tell)
 
 
 def _entries(

@@ -240,6 +240,15 @@ def test_corrected_spans_and_tags(tmp_path):
     assert len(doc.ents) == 2
 
 
+def test_a_missing_span_is_not_added_twice(tmp_path):
+    path = docs_file(tmp_path)
+    missing = correction(1, 3, 4, ["Rome"], (), ((3, 4, "LOC"),))
+    corpus = DocCorpus.read(path, "spans:sc", None, None)
+    path.write_bytes(corpus.corrected([missing]))
+    with pytest.raises(ValueError, match="the corpus has 'the suggested annotation' there"):
+        corrected_doc(path, "spans:sc", missing)
+
+
 def test_sentences_of_docs_are_sequences_and_docs_are_documents(tmp_path):
     corpus = DocCorpus.read(docs_file(tmp_path), "ents", None, None)
     labelled = corpus.labelled(Settings(min_count=1))

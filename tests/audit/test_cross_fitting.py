@@ -54,15 +54,17 @@ def test_no_model_has_seen_what_it_judges(members):
         if y[s][1].startswith("I-"):
             y[s][1] = "O"
 
-    def chances(documents):
-        audit = audit_sequences(X, y, documents=documents, members=members, **QUICK)
+    def chances(documents, together=True):
+        how = {"documents": documents, "together": together}
+        audit = audit_sequences(X, y, **how, members=members, **QUICK)
         return [one.probability for one in audit.judged if one.label == "ODD"]
 
-    together = chances([6 if s in range(6, 12) else s for s in range(120)])
-    apart = chances(list(range(120)))
+    documents = [6 if s in range(6, 12) else s for s in range(120)]
+    together, apart = chances(documents), chances(documents, together=False)
     assert len(together) == len(apart) == 6
     assert max(together) < 0.05
     assert np.median(apart) > 0.5
+    assert apart == chances(list(range(120)))
 
 
 def test_every_sequence_is_judged_once_and_progress_is_told():

@@ -150,3 +150,11 @@ def test_existing_files_stay_and_the_corpus_is_replaced_only_by_force(tmp_path: 
 def test_what_cannot_be_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
     path, _ = spoiled_file(tmp_path)
     assert said in refused("audit", path, *arguments)
+
+
+def test_sentences_of_documents_can_be_dealt_out_apart(tmp_path: Path) -> None:
+    path, _ = spoiled_file(tmp_path)
+    more_than_documents = ["--json", *QUICK, "--folds", "41", "--rounds", "2"]
+    assert "40 documents cannot be cut into 41" in refused("audit", path, *more_than_documents)
+    said = json.loads(good("audit", path, "--apart", *more_than_documents))
+    assert said["sequences"] == 120
