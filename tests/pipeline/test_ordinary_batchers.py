@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from spacy.util import load_config, registry
 
 from spacy_treecrf.corpora import find_corpus, prepare_corpus
 from tests.cli.calls import good
 from tests.pipeline.made_up_docs import word_docs
 from tests.pipeline.test_commands import rows, spacy_command, train
 
+CONFIGS = Path(__file__).parents[2] / "configs"
 PATHS = ["--paths.train", "train.spacy", "--paths.dev", "dev.spacy"]
 ONE_THREAD = ["--components.treecrf.model.threads", "1"]
 
@@ -28,6 +30,18 @@ def made_up(tmp_path: Path) -> Path:
         DocBin(docs=word_docs(size, seed)).to_disk(tmp_path / f"{part}.spacy")
     init_config(tmp_path)
     return tmp_path
+
+
+def test_a_pipe_that_names_no_model_has_the_settings_of_the_ready_config_of_entities() -> None:
+    ready = load_config(CONFIGS / "ner.cfg").interpolate()["components"]["treecrf"]["model"]
+    plain = spacy.blank("en").add_pipe("treecrf").model
+    assert plain.shims[0].settings == registry.resolve({"model": ready})["model"].shims[0].settings
+
+
+def test_settings_of_version_1_keep_their_defaults_beside_those_of_version_2() -> None:
+    config = {"model": {"@architectures": "spacy_treecrf.BoostedCRF.v1", "rounds": 7}}
+    old = spacy.blank("en").add_pipe("treecrf", config=config).model.shims[0].settings
+    assert (old.rounds, old.linear_rounds, old.shrinkage) == (7, 5, 0.6)
 
 
 def test_debug_config_and_data_know_the_pipe(made_up: Path) -> None:
