@@ -21,6 +21,7 @@ VOWELS = frozenset("aeiouyæøœıаеиоуыэюяіαεηιουω")
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
+# Many parameters: spaCy reads them from the block of a config.
 @registry.misc("spacy_treecrf.CharacterFeatures.v1")  # type: ignore[untyped-decorator]
 def create_character_features(
     window: list[int] = list(range(-6, 7)),  # noqa: B006
