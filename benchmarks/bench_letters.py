@@ -52,7 +52,12 @@ JOBS = {
         "moby",
         "large",
         "hyphen",
-        {"components.treecrf.model.linear_rounds": 18, "training.max_steps": 3},
+        {
+            "components.treecrf.model.linear_rounds": 18,
+            "components.treecrf.model.min_count": 3,
+            "components.treecrf.rounds_per_step": 10,
+            "training.max_steps": 1,
+        },
     ),
 }
 
