@@ -11,7 +11,7 @@ import argparse
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,24 @@ class Job:
     corpus: str
     split: str
     layer: str
+    settings: dict[str, Any] = field(default_factory=dict)  # as the config's comments advise
 
 
 JOBS = {
     "letters": Job("letters", "cmudict", "default", "phoneme"),
     "hyphenate": Job("hyphenate", "moby", "small", "hyphen"),
-    "hyphenate-large": Job("hyphenate", "moby", "large", "hyphen"),
+    "hyphenate-large": Job(
+        "hyphenate",
+        "moby",
+        "large",
+        "hyphen",
+        {
+            "components.treecrf.model.linear_rounds": 18,
+            "components.treecrf.model.min_count": 3,
+            "components.treecrf.rounds_per_step": 10,
+            "training.max_steps": 1,
+        },
+    ),
 }
 
 
@@ -81,7 +93,7 @@ def bench_ours(job: Job, words: int, settings: dict[str, Any]) -> dict[str, Any]
                 *("--output", f"{folder}/model"),
                 **data,
                 **{"corpora.train.limit": words},
-                **settings,
+                **{**job.settings, **settings},
             )
         )
         tagger = load_tagger(f"{folder}/model/model-best")
@@ -139,6 +151,9 @@ class Columns:
 
     def items(self, letters: Sequence[str]) -> list[Item]:
         n = len(letters)
+        # A mark is a letter of n-grams that may take in an edge of the word.
+        reach = 1 if self.features.get("ngram_edges") else 0
+        marked = [*["<"] * reach, *letters, *[">"] * reach]
         columns = {f"char[{o}]": (o, 1) for o in self.features["window"]}
         around = self.features["ngram_window"]
         for length in self.features["ngrams"] if self.more else []:
@@ -146,8 +161,9 @@ class Columns:
             columns |= {f"chars{length}[{o}]": (o, length) for o in starts}
         items: list[Item] = [
             {
-                name: "".join(letters[t + o : t + o + length])
-                if t + o >= 0 and t + o + length <= n
+                name: "".join(marked[t + o + reach : t + o + reach + length])
+                if t + o >= (-reach if length > 1 else 0)
+                and t + o + length <= n + (reach if length > 1 else 0)
                 else EDGE
                 for name, (o, length) in columns.items()
             }

@@ -19,6 +19,7 @@ from spacy_treecrf.corpora.readers import EXTENSION
 from spacy_treecrf.corpora.splitting import hash_share
 from spacy_treecrf.distillation.corpus_blocks import corpus_blocks
 from spacy_treecrf.labels.doc_keys import WEIGHT
+from spacy_treecrf.pipeline.architectures import DEFAULT_ARCHITECTURE
 
 FACTORY = "treecrf"
 EXT_TASK = "ext:"
@@ -51,9 +52,7 @@ def load_config(path: Path, overrides: dict[str, Any]) -> Config:
             "needs; `spacy-treecrf init` writes configs"
         )
     for name in pipes:
-        model = components[name].setdefault(
-            "model", {"@architectures": "spacy_treecrf.BoostedCRF.v1"}
-        )
+        model = components[name].setdefault("model", {"@architectures": DEFAULT_ARCHITECTURE})
         model["soft_labels"] = "distill"
     corpus_blocks(config)  # so that what cannot read lessons is refused before any work
     return config

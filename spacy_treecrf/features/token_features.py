@@ -40,6 +40,11 @@ DEFAULT_ATTRS: dict[str, list[int]] = {
     "SHAPE": [-2, -1, 0, 1, 2],
     "ORTH": [0],
 }
+# What version 2 takes where version 1 takes something else: that of the ready config of entities.
+DEFAULTS_OF_VERSION_2: dict[str, Any] = {
+    "attrs": DEFAULT_ATTRS | {"ORTH": [-1, 0, 1]},
+    "document": list(DOCUMENT_KINDS),
+}
 
 
 # Long: the docstring explains each setting.
@@ -142,23 +147,25 @@ def create_token_features(
 
 
 def create_token_features_v2(**settings: Any) -> Extractor:
-    """The features of version 1, but for a default: all of `document`.
+    """The features of version 1, but for two defaults: words as they are spelt (ORTH) are also
+    seen before and behind the token, and all of `document` is on.
 
-    A pipe has them whose config names no features, so that it sees about what the ready config of
+    A pipe has them whose config names no features, so that it sees what the ready config of
     entities does.
     """
-    made: Extractor = create_token_features(**{"document": list(DOCUMENT_KINDS), **settings})
+    made: Extractor = create_token_features(**{**DEFAULTS_OF_VERSION_2, **settings})
     return made
 
 
-def _with_document(parameters: Signature) -> Signature:
+def _with_own_defaults(parameters: Signature) -> Signature:
     """The parameters of version 2, which configs are checked against and filled from."""
     own = dict(parameters.parameters)
-    own["document"] = own["document"].replace(default=list(DOCUMENT_KINDS))
+    for name, default in DEFAULTS_OF_VERSION_2.items():
+        own[name] = own[name].replace(default=default)
     return parameters.replace(parameters=list(own.values()))
 
 
-create_token_features_v2.__signature__ = _with_document(  # type: ignore[attr-defined]
+create_token_features_v2.__signature__ = _with_own_defaults(  # type: ignore[attr-defined]
     signature(create_token_features)
 )
 create_token_features_v2.__annotations__ = create_token_features.__annotations__

@@ -4,7 +4,7 @@
 # Recipes are imported when a model is made: numba comes with them, and spaCy imports this module,
 # through the entry points, also for pipelines that have nothing to do with it.
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Any, get_type_hints
 
@@ -21,21 +21,30 @@ from spacy_treecrf.pipeline.shim import ModelShim
 Architecture = Callable[..., Model[Any, Any]]
 # spaCy evaluates and keeps the best step by itself, so most models hold nothing out.
 HELD_OUT = ("patience", "monitor", "dev_share")
+# Of a pipe whose config names no model; its settings are those of the ready config of entities.
+DEFAULT_ARCHITECTURE = "spacy_treecrf.BoostedCRF.v2"
+FOR_ENTITIES = {"linear_rounds": 20, "shrinkage": 0.3}
+NO_OTHERS: Mapping[str, Any] = {}
 
 
 def _architecture(
-    name: str, settings_type: type[SettingsBase], without: tuple[str, ...] = (), **others: Any
+    name: str,
+    settings_type: type[SettingsBase],
+    without: tuple[str, ...] = (),
+    own_defaults: Mapping[str, Any] = NO_OTHERS,
+    **others: Any,
 ) -> Callable[[Callable[..., Any]], Architecture]:
     """Register an architecture whose arguments are settings; the function makes their recipe.
 
     Configs are checked against, and filled from, the signature: all settings of the type but
     those in `without`, with their types and defaults, and `others`, a type for each name.
+    own_defaults: Those that differ from the settings' own.
     constraints: None, the default, takes those of the task: BILUO for entities and spans, none
     for tags.
     """
     types = {**get_type_hints(settings_type), "constraints": str | None, **others}
     required = dict.fromkeys(others, Parameter.empty)
-    defaults = {**settings_type.defaults(), "constraints": None, **required}
+    defaults = {**settings_type.defaults(), "constraints": None, **own_defaults, **required}
     names = [*others, *(n for n in settings_type.names() if n not in (*without, *others))]
     parameters = [
         Parameter(n, Parameter.KEYWORD_ONLY, default=defaults[n], annotation=types[n])
@@ -45,6 +54,7 @@ def _architecture(
     def register(make_recipe: Callable[..., Any]) -> Architecture:
         @functools.wraps(make_recipe)
         def architecture(**values: Any) -> Model[Any, Any]:
+            values = {**own_defaults, **values}
             constraints = values.pop("constraints", None)
             recipe = make_recipe(**values, constraints=constraints or "none")
             shim = ModelShim(recipe, constraints_of_task=constraints is None)
@@ -54,13 +64,13 @@ def _architecture(
         architecture.__signature__ = Signature(  # type: ignore[attr-defined]
             parameters, return_annotation=Model[Any, Any]
         )
-        registry.architectures(f"spacy_treecrf.{name}.v1", func=architecture)
+        registry.architectures(f"spacy_treecrf.{name}", func=architecture)
         return architecture
 
     return register
 
 
-@_architecture("BoostedCRF", Settings, without=HELD_OUT)
+@_architecture("BoostedCRF.v1", Settings, without=HELD_OUT)
 def boosted_crf(**settings: Any) -> Any:
     """A boosted CRF; `BoostedCRF` documents the settings, except for two.
 
@@ -73,7 +83,19 @@ def boosted_crf(**settings: Any) -> Any:
     return CRFRecipe(Settings(**settings))
 
 
-@_architecture("Perceptron", PerceptronSettings, without=HELD_OUT)
+@_architecture("BoostedCRF.v2", Settings, without=HELD_OUT, own_defaults=FOR_ENTITIES)
+def boosted_crf_v2(**settings: Any) -> Any:
+    """The model of version 1, but for two defaults: linear_rounds = 20 and shrinkage = 0.3.
+
+    A pipe has it whose config names no model, so that it learns about what the ready config of
+    entities does.
+    """
+    from spacy_treecrf.models.crf import CRFRecipe
+
+    return CRFRecipe(Settings(**settings))
+
+
+@_architecture("Perceptron.v1", PerceptronSettings, without=HELD_OUT)
 def perceptron(**settings: Any) -> Any:
     """An averaged or voted perceptron; `PerceptronTagger` documents the settings, except for two.
 
@@ -84,7 +106,7 @@ def perceptron(**settings: Any) -> Any:
     return PerceptronRecipe(PerceptronSettings(**settings))
 
 
-@_architecture("MEMM", MEMMSettings, without=HELD_OUT)
+@_architecture("MEMM.v1", MEMMSettings, without=HELD_OUT)
 def memm(**settings: Any) -> Any:
     """A MEMM by boosted trees; `BoostedMEMM` documents the settings, two as in boosted_crf."""
     from spacy_treecrf.models.memm import MEMMRecipe
@@ -92,7 +114,7 @@ def memm(**settings: Any) -> Any:
     return MEMMRecipe(MEMMSettings(**settings))
 
 
-@_architecture("FutureFeatureMEMM", FutureSettings)
+@_architecture("FutureFeatureMEMM.v1", FutureSettings)
 def future_feature_memm(**settings: Any) -> Any:
     """A MEMM with future features; `FutureFeatureMEMM` documents the settings, two as above.
 
@@ -104,7 +126,7 @@ def future_feature_memm(**settings: Any) -> Any:
     return FutureRecipe(FutureSettings(**settings))
 
 
-@_architecture("SECOC", SECOCSettings, base=Model[Any, Any])
+@_architecture("SECOC.v1", SECOCSettings, base=Model[Any, Any])
 def secoc(base: Model[Any, Any], **settings: Any) -> Any:
     """Labels as code words, whose bits the base learns; `SECOCCRF` documents the settings.
 

@@ -7,12 +7,13 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Model
 
+from spacy_treecrf.pipeline.architectures import DEFAULT_ARCHITECTURE
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.pipeline.tasks import Task, make_task
 
 DEFAULT_CONFIG = {
     "task": "ents",
-    "model": {"@architectures": "spacy_treecrf.BoostedCRF.v1"},
+    "model": {"@architectures": DEFAULT_ARCHITECTURE},
     "features": {"@misc": "spacy_treecrf.TokenFeatures.v2"},
     "sequence": "auto",
     "rounds_per_step": 5,

@@ -43,6 +43,7 @@ from spacy_treecrf.pipeline.stored_pipe import (
 from spacy_treecrf.pipeline.tasks.task import Task
 from spacy_treecrf.pipeline.weights import register_weights
 from spacy_treecrf.storage import container
+from spacy_treecrf.storage.msgpack_parts import packed_parts
 from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not before
@@ -440,7 +441,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         if "vocab" not in exclude:
             self.vocab.to_disk(folder / "vocab", exclude=exclude)
         if "model" not in exclude:
-            container.write(folder / "model", self.model.to_bytes())
+            # What model.to_bytes() gives, which would hold three copies of it at a time.
+            container.write(folder / "model", *packed_parts(self.model.to_dict()))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TreeCRF":
         """Take over what `to_disk` wrote; a ValueError names the file and field that is wrong."""

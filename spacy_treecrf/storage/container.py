@@ -22,6 +22,7 @@ from srsly import msgpack
 from srsly.msgpack.exceptions import FormatError, OutOfData, StackError
 
 from spacy_treecrf.storage.files import as_path, replacing
+from spacy_treecrf.storage.msgpack_parts import Part, packed_parts
 from spacy_treecrf.storage.packing import (
     PACKED,
     TEXTS,
@@ -63,17 +64,18 @@ def dump(state: dict[str, Any], small: bool = False) -> bytes:
     if not isinstance(state, dict):
         raise ValueError(f"treecrf: cannot store {describe_value(state)}: a state is a dict")
     try:
-        body = msgpack.packb(_encode(state, "", 1, small), use_bin_type=True)
+        body = packed_parts(_encode(state, "", 1, small))
     except UnicodeEncodeError as error:
         raise ValueError(
             f"treecrf: cannot store the text {error.object[:60]!r}: "
             "it holds half a surrogate pair, which has no UTF-8 form; remove it from the data"
         ) from error
     if small:
-        body = _LENGTH.pack(len(body)) + zlib.compress(body, 9)
+        whole = b"".join(body)
+        body = [_LENGTH.pack(len(whole)), zlib.compress(whole, 9)]
     version = SMALL_VERSION if small else FORMAT_VERSION
-    start = _MAGIC + _VERSION.pack(version) + _LENGTH.pack(len(body))
-    return b"".join([start, _digest(start, body), body])
+    start = _MAGIC + _VERSION.pack(version) + _LENGTH.pack(sum(map(len, body)))
+    return b"".join([start, _digest(start, *body), *body])
 
 
 def parse(data: bytes, source: str = "model data") -> dict[str, Any]:
@@ -130,10 +132,11 @@ def save(path: str | os.PathLike[str], state: dict[str, Any], small: bool = Fals
     write(path, dump(state, small))
 
 
-def write(path: str | os.PathLike[str], data: bytes) -> None:
+def write(path: str | os.PathLike[str], *parts: Part) -> None:
     """Write a file, all or nothing: one already there stays intact on failure."""
     with replacing(path, "save the model file") as file:
-        file.write(data)
+        for part in parts:
+            file.write(part)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -152,9 +155,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     return parse(data, source)
 
 
-def _digest(start: bytes, body: bytes | memoryview) -> bytes:
-    checksum = hashlib.sha256(start)
-    checksum.update(body)
+def _digest(*parts: Part) -> bytes:
+    checksum = hashlib.sha256()
+    for part in parts:
+        checksum.update(part)
     return checksum.digest()
 
 
@@ -218,7 +222,8 @@ def _encode_array(array: npt.NDArray[Any], path: str) -> dict[str, Any]:
         raise _unstorable(path, f"an array of {array.dtype}; convert it to one of {_DTYPES}")
     if array.nbytes > _MAX_ITEM_BYTES:
         raise _unstorable(path, f"an array of {array.nbytes} bytes; split it into parts below 4 GB")
-    data = array.astype(dtype, copy=False).tobytes(order="C")
+    # Its own bytes, where they lie in order: they are copied when the file is made.
+    data = np.ascontiguousarray(array.astype(dtype, copy=False)).reshape(-1).view(np.uint8).data
     return {_ARRAY: dtype.str, "shape": list(array.shape), "data": data}
 
 

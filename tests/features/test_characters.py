@@ -71,6 +71,52 @@ def test_features_are_those_of_the_naive_twin(texts: list[str], n: int) -> None:
     assert decoded(again, columns) == naive(texts[::-1], n, [-2, -1, 0, 1], [-2, 2])
 
 
+def naive_edges(text: str, n: int, around: list[int]) -> list[set[str]]:
+    """N-grams of the text between two marks that hold a mark, and begin where others may."""
+    marked, found = ["<", *text.lower(), ">"], []
+    for t in range(len(text)):
+        names = set()
+        for o in range(min(around), max(around) - n + 2):
+            start = t + 1 + o  # in the marked text
+            if start >= 0 and start + n <= len(marked):
+                gram = marked[start : start + n]
+                # A text of n - 2 characters lies between both marks, and is seen as neither.
+                if start == 0 and start + n < len(marked):
+                    names.add(f"first{n}[0]={-t}:{''.join(gram[1:])}")
+                if start + n == len(marked) and start > 0:
+                    names.add(f"last{n}[0]={o}:{''.join(gram[:-1])}")
+        found.append(names)
+    return found
+
+
+@given(
+    st.lists(st.text("abAB 1é", max_size=8), min_size=1, max_size=4),
+    st.integers(2, 4),
+    st.sampled_from([[-2, 2], [-3, 1], [0, 4], [-5, -1]]),
+)
+@settings(max_examples=100, deadline=None)
+def test_edges_of_ngrams_are_those_of_the_naive_twin(
+    texts: list[str], n: int, around: list[int]
+) -> None:
+    features = create_character_features([0], [], [n], around, ngram_edges=True)
+    docs = [tokenize(text) for text in texts]
+    columns, feature_ids, _ = numbers(features, docs)
+
+    def edges(rows: Any) -> list[set[str]]:
+        seen = decoded(rows, columns)
+        return [{name for name in names if name[:4] in ("firs", "last")} for names in seen]
+
+    assert edges(feature_ids) == [found for t in texts for found in naive_edges(t, n, around)]
+    again, _ = features.encode(docs[::-1], offsets_of(docs[::-1]), columns)
+    backwards = [found for t in texts[::-1] for found in naive_edges(t, n, around)]
+    assert edges(again) == backwards
+
+
+def test_edges_are_off_unless_asked_for() -> None:
+    columns, _, _ = numbers(create_character_features(), [tokenize("unit")])
+    assert not any(name.startswith(("first", "last")) for name in columns.feature_names)
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [("a", "vowel"), ("É", "vowel"), ("b", "consonant"), ("7", "digit"), ("-", "punct"),
@@ -89,6 +135,7 @@ def test_case_can_be_kept() -> None:
 def test_bad_settings_are_refused() -> None:
     assert_refused(lambda: create_character_features(window=[]), "'window'")
     assert_refused(lambda: create_character_features(ngrams=[1]), "'ngrams'")
+    assert_refused(lambda: create_character_features(ngram_edges=1), "'ngram_edges'")  # type: ignore[arg-type]
     assert_refused(lambda: create_character_features(ngrams=[9]), "'ngrams'", "ngram_window")
 
 

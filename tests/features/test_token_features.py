@@ -124,12 +124,14 @@ def test_state_of_another_config_is_refused() -> None:
     assert_refused(lambda: features.from_state({"gazetteers": 5}), "features.gazetteers")
 
 
-def test_version_2_differs_in_one_default() -> None:
+def test_version_2_differs_in_two_defaults() -> None:
     blocks = {v: {"@misc": f"spacy_treecrf.TokenFeatures.{v}"} for v in ("v1", "v2")}
     filled = registry.fill(blocks)
     first, second = filled["v1"], filled["v2"]
     assert first.pop("document") == []
     assert second.pop("document") == list(DOCUMENT_KINDS)
+    assert first["attrs"].pop("ORTH") == [0]
+    assert second["attrs"].pop("ORTH") == [-1, 0, 1]
     del first["@misc"], second["@misc"]
     assert first == second
     assert_refused(

@@ -91,6 +91,12 @@ def test_from_to_bytes(task: str) -> None:
     assert pipe.to_bytes(exclude=["vocab"]) == stored(nlp)
 
 
+def test_the_file_of_the_model_holds_its_bytes(tmp_path: Path) -> None:
+    pipe = pipe_of(trained_nlp("tag"))
+    pipe.to_disk(tmp_path, exclude=["vocab"])
+    assert (tmp_path / "model").read_bytes() == pipe.model.to_bytes()
+
+
 @pytest.mark.parametrize(
     ("task", "state"),
     [("tag", "new"), ("ents", "labelled"), *((task, "initialized") for task in TASKS)],

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.linear import LinearWeights, linear_scores
+from spacy_treecrf.engine.boosting.linear import (
+    LinearScorer,
+    LinearWeights,
+    ScoresOfRows,
+    linear_scores,
+)
 from spacy_treecrf.engine.boosting.potentials import ForestScorer, Potentials, Update
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_cells import missing_cells
@@ -19,6 +24,10 @@ from spacy_treecrf.engine.sequences import BLOCK_ROWS, Sequences, cut_rows
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.trees.forest import Forest
+
+# Scores of the weights before the last linear round are kept up to this size; larger ones are made
+# anew in each linear round, some rows at a time.
+MAX_KEPT_BYTES = 2**26
 
 
 @dataclass
@@ -50,6 +59,7 @@ class CachedScores:
         # shape: (n_rows, n_columns + n_numeric); None where nothing is missing, or where the trees
         # have nothing to do with missing values
         self.missing = missing_cells(data, columns.map) if self.incomplete else None
+        self._keeps_previous = 4 * data.n_rows * self.n_labels <= MAX_KEPT_BYTES
         self._linear = _LinearPart(potentials.linear)
         self._previous = _LinearPart(potentials.previous_linear)
         n_contexts = self.n_labels**context_order
@@ -66,9 +76,12 @@ class CachedScores:
         return self._scores_of(self._linear)
 
     @property
-    def previous_linear(self) -> npt.NDArray[np.float32]:
-        """Scores of the weights before the last linear round. shape: (n_rows, n_labels)"""
-        return self._scores_of(self._previous)
+    def previous_linear(self) -> ScoresOfRows:
+        """Scores of the weights before the last linear round."""
+        if self._keeps_previous:
+            return self._scores_of(self._previous).__getitem__
+        scorer = LinearScorer(self._previous.weights, self.columns.bin_values)
+        return lambda rows: scorer.score(self.data, self.workers, rows)
 
     def apply(self, update: Update) -> None:
         """Bring the scores up to date with one more round."""
@@ -106,6 +119,8 @@ class CachedScores:
             for rows in cut_rows(len(new), BLOCK_ROWS):
                 self.scores[rows] += (new[rows] - old[rows])[:, None, :]
         self._previous, self._linear = self._linear, part
+        if not self._keeps_previous:
+            self._previous.scores = None
 
     def _scores_of(self, part: _LinearPart) -> npt.NDArray[np.float32]:
         if part.scores is None:

@@ -8,7 +8,7 @@ preconditioned conjugate gradients on a bound which is renewed every round.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ from spacy_treecrf.engine.trees.histogram import N_BINS
 from spacy_treecrf.engine.trees.tree_input import Entries
 
 BLOCK_CHUNKS = BLOCK_ROWS // CHUNK_ROWS
+# Scores of the rows of a slice. shape: (n_rows, n_labels)
+ScoresOfRows = Callable[[slice], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -115,11 +117,14 @@ class LinearScorer:
         if not self.is_zero:
             self.bin_scores = weights.bin_scores(bin_values)
 
-    def score(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
-        """The linear part of the scores. shape: (n_rows, n_labels)"""
+    def score(
+        self, data: Sequences, workers: Workers, rows: slice = ALL_ROWS
+    ) -> npt.NDArray[np.float32]:
+        """The linear part of the scores of some rows. shape: (n_rows, n_labels)"""
+        first, last, _ = rows.indices(data.n_rows)
         if self.is_zero:
-            return np.zeros((data.n_rows, self.categorical.shape[1]), np.float32)
-        return _score(data, slice(0, data.n_rows), self.categorical, self.bin_scores, workers)
+            return np.zeros((last - first, self.categorical.shape[1]), np.float32)
+        return _score(data, slice(first, last), self.categorical, self.bin_scores, workers)
 
 
 def linear_scores(
@@ -279,7 +284,7 @@ class LinearProblem:
     weights: LinearWeights
     previous: LinearWeights  # before the last linear round
     scores: npt.NDArray[np.float32]  # shape: (n_rows, n_labels), of the weights
-    previous_scores: npt.NDArray[np.float32]  # the same, of the previous weights
+    previous_scores: ScoresOfRows  # the same, of the previous weights
 
 
 def bounds_along(
@@ -298,7 +303,7 @@ def bounds_along(
         pieces = [data.rows_of(chunk) for chunk in chunks]
         pieces = [slice(piece.start - rows.start, piece.stop - rows.start) for piece in pieces]
         along = _score(data, rows, by_feature, by_bin, workers)
-        before = problem.scores[rows] - problem.previous_scores[rows]
+        before = problem.scores[rows] - problem.previous_scores(rows)
 
         def add(k: int) -> None:
             g, h = problem.gradient_of(k, rows)  # noqa: B023

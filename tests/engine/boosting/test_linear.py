@@ -87,7 +87,7 @@ class Fit:
             self.weights,
             self.previous,
             self.scores_of(self.weights),
-            self.scores_of(self.previous),
+            self.scores_of(self.previous).__getitem__,
         )
         self.previous = self.weights
         self.weights = solve_linear_round(problem, RIDGE, trim, WORKERS)

@@ -7,6 +7,7 @@ import pytest
 
 from spacy_treecrf.engine.boosting import cached_scores, linear
 from spacy_treecrf.engine.boosting.boosting import Booster
+from spacy_treecrf.engine.boosting.potentials import Potentials
 from spacy_treecrf.engine.boosting.residuals import ALL_ROWS
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.chain.constraints import constrain
@@ -15,17 +16,24 @@ from spacy_treecrf.engine.threads import Workers
 from tests.engine.training_data import random_training
 
 
-def booster(rounds: int, threads: int = 1, **changes: object) -> Booster:
+def booster(rounds: int, threads: int = 1, family: str = "separate", **changes: object) -> Booster:
     training = random_training(5)
     n_labels = len(training.labels)
     settings = Settings(
-        rounds=rounds, linear_rounds=3, min_rows=1, family="separate", **changes
+        rounds=rounds, linear_rounds=3, min_rows=1, family=family, **changes
     ).resolved(n_labels)
     masks = constrain("none", training.labels, order=1)
     with Workers(threads) as workers:
         found = Booster(training.data, training.columns, n_labels, masks, settings, workers)
         found.boost(rounds)
     return found
+
+
+def assert_same(one: Potentials, other: Potentials) -> None:
+    assert one.linear.categorical.tobytes() == other.linear.categorical.tobytes()
+    assert one.linear.numeric.tobytes() == other.linear.numeric.tobytes()
+    assert one.forest.value.tobytes() == other.forest.value.tobytes()
+    assert one.edges.tobytes() == other.edges.tobytes()
 
 
 def test_rows_are_cut_without_gap_or_overlap() -> None:
@@ -42,10 +50,35 @@ def test_size_of_blocks_changes_no_bit(monkeypatch: pytest.MonkeyPatch, threads:
         monkeypatch.setattr(module, "BLOCK_ROWS", 7)
     monkeypatch.setattr(linear, "CHUNK_ROWS", 3)
     blocks = booster(5, threads).potentials
-    assert whole.linear.categorical.tobytes() == blocks.linear.categorical.tobytes()
-    assert whole.linear.numeric.tobytes() == blocks.linear.numeric.tobytes()
-    assert whole.forest.value.tobytes() == blocks.forest.value.tobytes()
-    assert whole.edges.tobytes() == blocks.edges.tobytes()
+    assert_same(whole, blocks)
+
+
+@pytest.mark.parametrize("family", ["separate", "joint"])
+def test_previous_scores_that_are_not_kept_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    kept = booster(5, family=family).potentials
+    assert booster(2, family=family).train._previous.scores is not None
+    monkeypatch.setattr(cached_scores, "MAX_KEPT_BYTES", 0)
+    anew = booster(5, family=family).potentials
+    assert booster(2, family=family).train._previous.scores is None
+    assert_same(kept, anew)
+
+
+@pytest.mark.parametrize("most", [0, cached_scores.MAX_KEPT_BYTES])
+def test_a_linear_round_that_is_taken_back_leaves_the_scores_of_before(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(cached_scores, "MAX_KEPT_BYTES", most)
+    trained = booster(2)
+    before = trained.train.scores.tobytes()
+    with Workers(1) as workers:
+        trained.workers = trained.train.workers = workers
+        step = trained._propose(trained._current())
+        trained.train.apply(step)
+        assert trained.train.scores.tobytes() != before
+        trained.train.revert(step)
+    assert trained.train.scores.tobytes() == before
 
 
 def test_gradients_of_some_rows_are_those_of_all() -> None:
