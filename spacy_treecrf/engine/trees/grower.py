@@ -144,7 +144,7 @@ def _divide(
 
 @kernel
 def grow_tree(data: TreeInput, entries: Entries, limits: TreeLimits, seed: np.uint64) -> Tree:
-    """Grow a tree on the entries.
+    """Grow a tree on the entries, whose rows and sums are used up.
 
     Rows that trimming left out have no entry: they follow the left side of every split.
     """

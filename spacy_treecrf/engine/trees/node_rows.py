@@ -32,12 +32,12 @@ class NodeRows(NamedTuple):
 
 @step
 def rows_of_root(entries: Entries, n_nodes: int) -> NodeRows:
-    """Return all entries as the rows of node 0."""
+    """Return all entries as the rows of node 0, whose arrays they give up to the tree."""
     n = len(entries.rows)
     rows = NodeRows(
-        entries.rows.copy(),
+        entries.rows,
         np.empty(n, np.int32),
-        entries.sums.copy(),
+        entries.sums,
         np.zeros(n_nodes, np.int64),
         np.zeros(n_nodes, np.int64),
         np.full(1, n, np.int64),
