@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -81,6 +82,11 @@ class RowStorage:
             kept[first : first + len(some)] = some
             first += len(some)
         return kept
+
+    def joined(self, parts: Sequence[npt.NDArray[Scalar]]) -> npt.NDArray[Scalar]:
+        """The rows of all parts, in this order."""
+        shape = (sum(map(len, parts)), *parts[0].shape[1:])
+        return np.concatenate(parts, out=self.empty(shape, parts[0].dtype.type))
 
     def transposed(self, table: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """A copy of a table, columns first. shape: (n_columns, n_rows)"""
