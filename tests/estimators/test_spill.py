@@ -175,7 +175,7 @@ y = ([f"L{w * 7 % 20}" for w in words] for words in made())
 before = address_space()
 if limit:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-crf = BoostedCRF(family="joint", rounds=2, linear_rounds=1, leaves=6, threads=1, spill=spill)
+crf = BoostedCRF(family="joint", rounds=1, linear_rounds=0, leaves=4, threads=1, spill=spill)
 try:
     crf.fit(X, y)
     digest = hashlib.sha256(container.dump(crf.model_.to_state())).hexdigest()
