@@ -50,6 +50,13 @@ class Magnitudes(NamedTuple):
     sums: MagnitudeSums
 
 
+class MeasureRoom(NamedTuple):
+    """Room for what `measure` finds of each row. shapes: (n_rows,)"""
+
+    sampled: npt.NDArray[np.bool_]
+    magnitude: npt.NDArray[np.float32]
+
+
 class Trimming(NamedTuple):
     """Which rows get an entry, and how their gradients become whole numbers."""
 
@@ -72,8 +79,7 @@ def _amount(units: np.int64, bin_: int) -> float:
 
 @kernel
 def measure_into(
-    sampled: npt.NDArray[np.bool_],
-    magnitude: npt.NDArray[np.float32],
+    room: MeasureRoom,
     pair_g: npt.NDArray[np.float32],
     pair_h: npt.NDArray[np.float32],
     lags: npt.NDArray[np.uint8],
@@ -84,11 +90,11 @@ def measure_into(
 ) -> Magnitudes:
     """Draw the rows of the sample, and sum up their gradients and hessians.
 
-    sampled, magnitude: (n_rows,), room for what is found of each row.
     numbers: (n_rows,) those of the rows among the rows of all workers; empty: they are all rows.
     """
     n_rows, n_contexts = pair_g.shape
     unit_hessian = pair_h.shape[0] == 0
+    sampled, magnitude = room
     bits = magnitude.view(np.int32)
     hessian = np.empty(1, np.float32)
     hessian_bits = hessian.view(np.int32)
@@ -131,11 +137,8 @@ def measure(
     numbers: npt.NDArray[np.int64],
 ) -> Magnitudes:
     """Return what `measure_into` finds, in arrays of its own."""
-    sampled = np.empty(len(pair_g), np.bool_)
-    magnitude = np.empty(len(pair_g), np.float32)
-    found: Magnitudes = measure_into(
-        sampled, magnitude, pair_g, pair_h, lags, n_labels, subsample, seed, numbers
-    )
+    room = MeasureRoom(np.empty(len(pair_g), np.bool_), np.empty(len(pair_g), np.float32))
+    found: Magnitudes = measure_into(room, pair_g, pair_h, lags, n_labels, subsample, seed, numbers)
     return found
 
 
@@ -283,10 +286,8 @@ def measured_in(
 ) -> Magnitudes:
     """What `measure` finds, in a storage."""
     n_rows, (_, subsample, seed) = len(pair_g), draw
-    sampled, magnitude = storage.empty(n_rows, np.bool_), storage.empty(n_rows, np.float32)
-    found: Magnitudes = measure_into(
-        sampled, magnitude, pair_g, pair_h, lags, n_labels, subsample, seed, numbers
-    )
+    room = MeasureRoom(storage.empty(n_rows, np.bool_), storage.empty(n_rows, np.float32))
+    found: Magnitudes = measure_into(room, pair_g, pair_h, lags, n_labels, subsample, seed, numbers)
     return found
 
 
