@@ -18,6 +18,7 @@ import spacy_treecrf
 from scripts.site.settings_tables import MARKER, on_page_markdown
 from spacy_treecrf.cli.settings import kinds
 from spacy_treecrf.cli.train import OPTIONS
+from spacy_treecrf.engine.folder_setting import Folder
 from spacy_treecrf.engine.rules.rule_setting import Rules
 from spacy_treecrf.engine.setting import (
     Boolean,
@@ -151,7 +152,7 @@ def test_documented_types_are_those_of_the_settings() -> None:
             setting = settings.settings()[name]
             words = [word.value for word in getattr(setting, "words", ())]
             types = {Integer: "int", Number: "float", Boolean: "bool", Choice: "str"}
-            types[Rules] = "Sequence[str] | None"
+            types |= {Rules: "Sequence[str] | None", Folder: "str | None"}
             expected = [types.get(type(setting), "Base")]
             expected += ["str"] * any(isinstance(word, str) for word in words)
             expected += ["None"] * (None in words)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +21,7 @@ from spacy_treecrf.cli.shared.common import (
 if TYPE_CHECKING:
     from spacy_treecrf.tuning.column_plan import ColumnPlan
     from spacy_treecrf.tuning.journal import Journal, Result
-    from spacy_treecrf.tuning.search import Plan, Trial
+    from spacy_treecrf.tuning.search import Plan, RunAll, Trial
 
 EXAMPLES = """\b
 Examples:
@@ -28,6 +30,8 @@ Examples:
   spacy-treecrf tune ner.cfg -o best.cfg --train train.spacy --folds 5 --random 30 \\
       --set components.treecrf.model.shrinkage=0.1..1.0:log
   spacy-treecrf tune train.conll -o best.treecrf --dev dev.conll --set leaves=16,64 --set rounds=60
+  spacy-treecrf tune train.conll -o best.treecrf --folds 5 --set leaves=16,64 \\
+      --scheduler tcp://10.0.0.1:8786
 Run the same command again to go on after an interruption.
 """
 SHOWN = 10
@@ -86,6 +90,9 @@ def tune(
     ] = None,
     encoding: Annotated[str, typer.Option(help="Encoding of column files.")] = "utf-8",
     threads: Annotated[int, typer.Option(min=0, help="Of a column file; 0: all cores.")] = 0,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler: trainings are tasks there.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
 ) -> None:
@@ -117,7 +124,7 @@ def tune(
     log = Journal(kept, plan.about())
     if len(log):
         say(f"{kept} holds {len(log)} results, which are used")
-    found = _search(plan, max(folds, 1), log, kept)
+    found = _search(plan, max(folds, 1), log, kept, scheduler)
     best = best_of(found)
     _write_best(plan, best.settings, output)
     if as_json:
@@ -144,7 +151,7 @@ def _config_plan(
         import_file("treecrf_tune_code", code)
     base = load_config(config)
     check_names(base, list(trials[0]))
-    return Plan(base, trials, train, dev, **parts)
+    return Plan(base, trials, train, dev, code=code, **parts)
 
 
 def _column_plan(
@@ -195,16 +202,33 @@ def _check_parts(folds: int, dev: Path | None, hold_out: float) -> None:
         raise ValueError(f"treecrf: --hold-out is {hold_out}; use a number between 0 and 1")
 
 
-def _search(plan: Plan | ColumnPlan, n_folds: int, log: Journal, kept: Path) -> list[Trial]:
-    """All trials, with a progress bar; what is done before Ctrl-C stays in the journal `kept`."""
+def _search(
+    plan: Plan | ColumnPlan, n_folds: int, log: Journal, kept: Path, scheduler: str | None
+) -> list[Trial]:
+    """All trials, with a progress bar; what is done before Ctrl-C stays in the journal `kept`.
+
+    scheduler: The address of the cluster that trains; None: this process does.
+    """
     from spacy_treecrf.tuning.search import search
 
-    with _Bar(len(plan.trials) * n_folds) as bar:
+    with _run_all(scheduler) as run_all, _Bar(len(plan.trials) * n_folds) as bar:
         try:
-            return search(plan, log, bar)
+            return search(plan, log, bar, run_all)
         except KeyboardInterrupt:
             say(f"treecrf: interrupted; {kept} holds {len(log)} results, run it again to go on")
             raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _run_all(scheduler: str | None) -> Iterator[RunAll | None]:
+    """What runs trainings on a cluster, if one is meant."""
+    if scheduler is None:
+        yield None
+        return
+    from spacy_treecrf.dask import independent_calls
+
+    with independent_calls(scheduler) as run_all:
+        yield run_all
 
 
 class _Bar:

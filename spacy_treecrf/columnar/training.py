@@ -35,7 +35,8 @@ def fit(
     """The model that is learned from feature dicts and labels.
 
     settings: Those of `BoostedCRF` that are not the defaults.
-    started: A model to go on with, whose settings stay, except for `rounds` and `threads`.
+    started: A model to go on with, whose settings stay, except for `rounds`, `threads` and
+    `spill`.
     words: The word features that the feature dicts have; the model keeps them.
     grow: Whether the model to go on with takes in features that are new; then all settings that
     are given count.
@@ -76,6 +77,7 @@ def _resumed(
     if settings.get("rounds") is not None:
         kept["rounds"] = settings["rounds"]
     kept["threads"] = settings.get("threads", 0)
+    kept["spill"] = settings.get("spill")
     done = started.crf.rounds
     if change and kept["rounds"] is not None and kept["rounds"] <= done:
         raise ValueError(

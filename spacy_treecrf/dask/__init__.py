@@ -6,20 +6,27 @@ Only the command line may import this room; importing it loads dask and distribu
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spacy_treecrf.dask.estimator import DaskBoostedCRF
+    from spacy_treecrf.dask.independent import average, independent_calls
 
-__all__ = ["DaskBoostedCRF"]
+__all__ = ["DaskBoostedCRF", "average", "independent_calls"]
+_MODULES = {
+    "DaskBoostedCRF": "estimator",
+    "average": "independent",
+    "independent_calls": "independent",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the estimator when it is asked for: workers import this room for its other modules."""
-    if name != "DaskBoostedCRF":
+    """Load what is asked for: workers import this room for its other modules."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from spacy_treecrf.dask.estimator import DaskBoostedCRF
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name not in ("dask", "distributed", "fsspec"):
             raise
@@ -28,4 +35,3 @@ def __getattr__(name: str) -> Any:
             "spacy-treecrf[dask]",
             name=error.name,
         ) from error
-    return DaskBoostedCRF

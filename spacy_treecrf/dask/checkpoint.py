@@ -80,7 +80,7 @@ class Checkpoint:
                 f"{found[1]}; pass the same parts, or remove the file to begin anew"
             )
         now = settings.resolved(len(model.labels))
-        same = replace(model.settings, rounds=now.rounds, threads=now.threads)
+        same = replace(model.settings, rounds=now.rounds, threads=now.threads, spill=now.spill)
         if now != same:
             raise ValueError(
                 f"treecrf: the checkpoint {str(self.path)!r} is of a training with other settings; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -89,6 +90,9 @@ class DaskBoostedCRF:
         training = list_parts(parts, "parts", template)
         template = training[0].template if template is None else template
         held_out = [] if dev_parts is None else list_parts(dev_parts, "dev_parts", template)
+        training, held_out = (
+            [replace(part, spill=settings.spill) for part in some] for some in (training, held_out)
+        )
         stored = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_rounds)
         with connected(self.client) as client:
             crew = Crew(client)

@@ -28,6 +28,7 @@ class Part:
     source: Any
     template: Template | None = None  # of column files
     share: tuple[int, int] = (0, 1)  # which of how many equal shares of its sequences
+    spill: str | None = None  # the folder, on the worker, for arrays of the rows of its training
 
     def shares(self, n: int) -> list[Part]:
         """The part as n parts, each of which is read by itself."""

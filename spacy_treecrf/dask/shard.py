@@ -42,11 +42,12 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import (
     NO_NUMBERS,
+    EntryDraw,
     Magnitudes,
     MagnitudeSums,
     Trimming,
-    entries_of,
-    measure,
+    entries_in,
+    measured_in,
 )
 from spacy_treecrf.engine.trees.tree_input import Entries
 from spacy_treecrf.engine.trees.tree_rounds import round_seed
@@ -215,12 +216,13 @@ class Shard:
         gradient_of: Callable[[int], Gradient],
         numbers: npt.NDArray[np.int64],
     ) -> list[MagnitudeSums]:
-        lags, n_labels = self.train.lags, self.job.n_labels
+        lags, n_labels, storage = self.train.lags, self.job.n_labels, self.workers.storage
+        draw = EntryDraw(self.job.settings.trim, subsample, seed)
         self.measured = {}
 
         def sums(label: int) -> MagnitudeSums:
             g, h = gradient_of(label)
-            found: Magnitudes = measure(g, h, lags, n_labels, subsample, seed, numbers)
+            found = measured_in(storage, g, h, lags, n_labels, draw, numbers)
             self.measured[label] = found
             return found.sums
 
@@ -230,5 +232,4 @@ class Shard:
         """The entries of a label whose rows were measured; what was measured is forgotten."""
         lags, n_labels = self.train.lags, self.job.n_labels
         found = self.measured.pop(label)
-        entries: Entries = entries_of(*gradient, lags, n_labels, found, trimmed)
-        return entries
+        return entries_in(self.workers.storage, *gradient, lags, n_labels, found, trimmed)

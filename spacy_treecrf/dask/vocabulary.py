@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.dask.parts import Labelled, naming
-from spacy_treecrf.engine.encoding.feature_dicts import Events, Ids, new_ids, scan
+from spacy_treecrf.engine.encoding.feature_dicts import Events, Ids, new_ids
+from spacy_treecrf.engine.encoding.stored_events import scan_into
+from spacy_treecrf.engine.row_storage import RowStorage
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 
 # How an item says something: the fields of `Ids`, in this order.
@@ -47,13 +49,15 @@ class PartRows:
         return PartRows(self.events.part(first, last), self.labels[rows])
 
 
-def read_rows(data: Labelled, name: str, indicator: bool) -> tuple[PartRows, PartSummary]:
+def read_rows(
+    data: Labelled, name: str, indicator: bool, storage: RowStorage
+) -> tuple[PartRows, PartSummary]:
     """Read a part by ids of its own."""
     X, y = data
     next_id = count().__next__
     seen = new_ids(next_id, indicator)
     with naming(name):
-        events = scan(X, seen, "X")
+        events = scan_into(storage, X, seen, "X")
     ids: dict[Any, int] = {}
     flat = [
         UNKNOWN_LABEL if label is None else ids.setdefault(_plain(label), len(ids))

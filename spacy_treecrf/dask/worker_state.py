@@ -33,6 +33,7 @@ from spacy_treecrf.engine.encoding.tallying import (
     numbers_of_columns,
     tally,
 )
+from spacy_treecrf.engine.row_storage import RowStorage
 from spacy_treecrf.engine.sequences import (
     CHUNK_ROWS,
     UNKNOWN_LABEL,
@@ -117,8 +118,16 @@ class WorkerState:
 
     def scan(self, number: int, part: Part, value: Any, indicator: bool) -> PartSummary:
         """Read a part by ids of its own."""
-        self.parts[number], summary = read_rows(part.read(value), part.name, indicator)
+        storage = self._storage_of(part)
+        self.parts[number], summary = read_rows(part.read(value), part.name, indicator, storage)
         return summary
+
+    def _storage_of(self, part: Part) -> RowStorage:
+        """Where the rows of a part go; those of all parts of a training go to the same place."""
+        if part.spill != self.workers.storage.folder:
+            with naming(part.name):
+                self.workers.storage = RowStorage(part.spill).check()
+        return self.workers.storage
 
     def encode(
         self, number: int, part: Part, value: Any, columns: Columns, label_ids: dict[Any, int]
@@ -127,16 +136,18 @@ class WorkerState:
 
         Returns the number of its rows and sequences.
         """
-        self.parts[number] = rows = _encoded(part, value, columns, label_ids)
+        storage = self._storage_of(part)
+        self.parts[number] = rows = _encoded(part, value, columns, label_ids, storage)
         return len(rows.labels), rows.n_sequences
 
     def encode_held_out(
         self, number: int, part: Part, value: Any, columns: Columns, label_ids: dict[Any, int]
     ) -> int:
         """Read a held-out part; returns how many of its rows have a label that is known."""
-        rows = _encoded(part, value, columns, label_ids)
+        storage = self._storage_of(part)
+        rows = _encoded(part, value, columns, label_ids, storage)
         if rows.n_sequences:
-            self.held_out[number] = _placed(rows, columns, part.name)[0]
+            self.held_out[number] = _placed(rows, columns, part.name, storage)[0]
         return int((rows.labels != UNKNOWN_LABEL).sum())
 
     def take_vocabulary(self, ids: dict[int, npt.NDArray[np.int32]]) -> None:
@@ -214,11 +225,13 @@ class WorkerState:
             for piece in span.pieces:
                 rows = self.parts.get(piece.part) or heads[piece.part]
                 pieces.append(rows.some(piece.first, piece.last))
-            placed, needed = _placed(join_rows(pieces), columns, "X")
+            storage = self.workers.storage
+            placed, needed = _placed(join_rows(pieces), columns, "X", storage)
             found.append(placed)
             widest = max(widest, needed)
         self._shard = None
-        self.data, self.spans = join_sequences(found), list(spans)
+        self.data = join_sequences(found, self.workers.storage)
+        self.spans = list(spans)
         self.parts = {}
         return widest
 
@@ -240,7 +253,7 @@ class WorkerState:
             job,
             self.data,
             np.concatenate(numbers),
-            join_sequences(held_out) if held_out else None,
+            join_sequences(held_out, self.workers.storage) if held_out else None,
             potentials,
             self.workers,
         )
@@ -327,18 +340,22 @@ class WorkerState:
         return self.outbox.pop(owner)
 
 
-def _encoded(part: Part, value: Any, columns: Columns, label_ids: dict[Any, int]) -> PartRows:
+def _encoded(
+    part: Part, value: Any, columns: Columns, label_ids: dict[Any, int], storage: RowStorage
+) -> PartRows:
     """A part by the ids of columns; labels that are not known count as not annotated."""
     X, y = part.read(value)
     with naming(part.name):
-        events = columns.read(X)
+        events = columns.read(X, storage=storage)
     flat = [label_ids.get(label, UNKNOWN_LABEL) for labels in y for label in labels]
     return PartRows(events, np.array(flat, np.int32))
 
 
-def _placed(rows: PartRows, columns: Columns, name: str) -> tuple[Sequences, int]:
+def _placed(
+    rows: PartRows, columns: Columns, name: str, storage: RowStorage
+) -> tuple[Sequences, int]:
     """The rows as sequences, and the most shared features of a row."""
-    encoded, widest = columns.place(rows.events, 0, name)
+    encoded, widest = columns.place(rows.events, 0, name, storage=storage)
     weights = np.ones(len(rows.labels), np.float32)
     return Sequences(*encoded, rows.labels, weights), widest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -93,6 +93,7 @@ class DocState(WorkerState):
         with naming(part.name), _local_file(part.path) as path:
             if self._here is None:
                 self._here, self.site = _pipeline(site, path), site
+                self.workers.storage = self._here.learner.shim.recipe.storage.check()
             here = self._here
             examples = _read(here.nlp, site, path)
             _refuse_weights(examples)
@@ -192,7 +193,10 @@ class DocState(WorkerState):
     def take_rows(self, span: Span, order: Int64s, found: list[Sequences]) -> None:
         """Make sequences the rows of this worker. order: of those that were found"""
         self._shard = None
-        self.data, self.spans = join_sequences(found).subset(order), [span]
+        storage, data = self.workers.storage, join_sequences(found).subset(order)
+        columns = storage.keep(data.feature_ids), storage.keep(data.numeric)
+        self.data = replace(data, feature_ids=columns[0], numeric=columns[1])
+        self.spans = [span]
 
     def end_reading(self) -> None:
         """Drop what only reading needs."""

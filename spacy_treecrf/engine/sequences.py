@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 from spacy_treecrf.engine.soft_labels import SoftLabels, join_soft_labels
 from spacy_treecrf.engine.wide_rows import join_tables, take_rows
 
@@ -143,8 +144,8 @@ class Sequences:
         )
 
 
-def join_sequences(parts: list[Sequences]) -> Sequences:
-    """The sequences of all parts, in this order."""
+def join_sequences(parts: list[Sequences], storage: RowStorage = IN_MEMORY) -> Sequences:
+    """The sequences of all parts, in this order; their columns are in the storage."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
@@ -152,8 +153,8 @@ def join_sequences(parts: list[Sequences]) -> Sequences:
     n_rows = [part.n_rows for part in parts]
     return Sequences(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        feature_ids=join_tables(tables, n_rows, ABSENT),
-        numeric=np.concatenate([part.numeric for part in parts]),
+        feature_ids=join_tables(tables, n_rows, ABSENT, storage),
+        numeric=storage.joined([part.numeric for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         weights=np.concatenate([part.weights for part in parts]),
         soft=join_soft_labels([part.soft for part in parts], n_rows),

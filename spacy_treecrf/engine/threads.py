@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -90,10 +92,14 @@ class _Stopped(Exception):
 
 
 class Workers:
-    """A pool of `threads` threads (0: one per usable core); one thread runs everything inline."""
+    """A pool of `threads` threads (0: one per usable core); one thread runs everything inline.
 
-    def __init__(self, threads: int = 0) -> None:
+    storage: Where the arrays are kept that they fill, one entry for each row.
+    """
+
+    def __init__(self, threads: int = 0, storage: RowStorage = IN_MEMORY) -> None:
         self.threads = threads or usable_cores()
+        self.storage = storage
         self._pool: ThreadPoolExecutor | None = None
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
+
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
@@ -37,13 +39,16 @@ def take_rows(feature_ids: Ids, rows: Ints | slice, n_rows: int) -> Ids:
     return np.concatenate(parts)
 
 
-def join_tables(tables: list[Ids], n_rows: list[int], absent: int) -> Ids:
+def join_tables(
+    tables: list[Ids], n_rows: list[int], absent: int, storage: RowStorage = IN_MEMORY
+) -> Ids:
     """The rows of all tables, and behind them those where they go on.
 
     n_rows: How many rows of each table begin a row of a sequence. absent: What an empty cell holds.
     """
     width = max(table.shape[1] for table in tables)
-    joined = np.full((sum(map(len, tables)), width), absent, np.int32)
+    joined = storage.empty((sum(map(len, tables)), width), np.int32)
+    joined[:] = absent
     first, behind = 0, sum(n_rows)
     for table, n in zip(tables, n_rows, strict=True):
         at = np.concatenate([first + np.arange(n), behind + np.arange(len(table) - n)])

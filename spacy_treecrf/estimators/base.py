@@ -19,23 +19,24 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.rounds import Callback
 from spacy_treecrf.engine.chain.constraints import first_forbidden
-from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.grown_columns import grown_columns
 from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.limits import check_nbest
-from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.setting import SettingsBase
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators.checking import (
     FeatureSequences,
     LabelSequences,
+    check_labels,
     checked,
     distinct_labels,
-    label_ids,
+    read_in_step,
     row_weights,
     sequence_weights,
     targets,
 )
+from spacy_treecrf.estimators.encoding import encode_held_out, encode_training
 from spacy_treecrf.estimators.progress import Progress
 from spacy_treecrf.models.model import (
     ModelSettings,
@@ -141,24 +142,24 @@ class SequenceEstimator(ABC):
             raise ValueError("treecrf: pass both X_dev and y_dev, or neither")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"treecrf: callback is {self.callback!r}; use a function, or None")
-        X, y = checked(X, y, "X", "y", self._takes_soft_labels)
-        self._check_targets(y)
+        storage = recipe.storage.check()
         started = getattr(self, "model_", None) if self.warm_start else None
-        if started is None:
-            classes = distinct_labels(y)
-            columns, offsets, feature_ids, numeric = fit_columns(
-                X,
-                min_count=recipe.settings.min_count,
-                max_bins=recipe.settings.max_bins,
-                missing=recipe.settings.missing,
-            )
+        if isinstance(X, Iterator):
+            sequences, y = read_in_step(X, y)
+            columns, encoded = encode_training(sequences, recipe.settings, started, storage)
+            check_labels(y, "y", self._takes_soft_labels)
+            self._check_targets(y)
+            classes = distinct_labels(y) if started is None else self.classes_
         else:
-            classes, columns = self.classes_, started.columns
-            offsets, feature_ids, numeric = columns.encode(X)
+            X, y = checked(X, y, "X", "y", self._takes_soft_labels)
+            self._check_targets(y)
+            classes = distinct_labels(y) if started is None else self.classes_
+            columns, encoded = encode_training(X, recipe.settings, started, storage)
+        offsets = encoded[0]
         ids = {label: i for i, label in enumerate(classes)}
         weights = row_weights(offsets, sample_weight)
         labels, soft = targets(y, ids, "y")
-        data = Sequences(offsets, feature_ids, numeric, labels, weights, soft)
+        data = Sequences(*encoded, labels, weights, soft)
         if annotators is not None:
             data = self._annotated(data, annotators, len(classes))
         if started is None:
@@ -168,11 +169,11 @@ class SequenceEstimator(ABC):
             model = self._continued(started)
         held_out: Sequences | None
         if X_dev is not None and y_dev is not None:
-            held_out = _encode_held_out(X_dev, y_dev, columns, ids)
+            held_out = encode_held_out(X_dev, y_dev, columns, ids, storage)
         else:
             data, held_out = self._hold_out(data, len(classes))
         self.integer_labels_ = isinstance(classes[0], int)
-        with Workers(recipe.settings.threads) as workers:
+        with Workers(recipe.settings.threads, storage) as workers:
             self._train(model.trainer(data, workers, held_out))
         return self
 
@@ -479,21 +480,6 @@ def _has_integer_labels(state: dict[str, Any], labels: list[str]) -> bool:
     if not all(re.fullmatch("0|-?[1-9][0-9]{0,18}", label) for label in labels):
         reader.fail("labels", "integers", "other texts")
     return True
-
-
-def _encode_held_out(
-    X: FeatureSequences, y: LabelSequences, columns: Columns, ids: Mapping[Any, int]
-) -> Sequences:
-    X, y = checked(X, y, "X_dev", "y_dev")
-    offsets, feature_ids, numeric = columns.encode(X, name="X_dev")
-    # A label that training never saw cannot be scored: such positions do not count.
-    labels = label_ids(y, ids, "y_dev", unseen=UNKNOWN_LABEL)
-    if np.all(labels == UNKNOWN_LABEL):
-        raise ValueError(
-            "treecrf: y_dev holds no label that occurs in y; held-out data must be annotated with "
-            "the labels of the training data"
-        )
-    return Sequences(offsets, feature_ids, numeric, labels, row_weights(offsets, None))
 
 
 def _refuse_forbidden(model: SequenceModel, data: Sequences) -> None:

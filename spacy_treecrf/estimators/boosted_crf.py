@@ -135,6 +135,9 @@ class BoostedCRF(LinearFeatures):
         (BIO, BILUO, IOBES), and else the log-likelihood.
     threads : int, default=0
         Number of threads, which never changes the result; 0 means all cores.
+    spill : str or None, default=None
+        Folder for arrays of the rows in training, if they do not fit into memory. They are
+        memory-mapped files, of which nothing is left afterwards. The model is the same.
     seed : int, default=0
         Seed of all random draws.
     warm_start : bool, default=False
@@ -183,6 +186,7 @@ class BoostedCRF(LinearFeatures):
         patience: int = 10,
         monitor: str = "auto",
         threads: int = 0,
+        spill: str | None = None,
         seed: int = 0,
         warm_start: bool = False,
         verbose: bool = False,
@@ -222,6 +226,7 @@ class BoostedCRF(LinearFeatures):
         self.patience = patience
         self.monitor = monitor
         self.threads = threads
+        self.spill = spill
         self.seed = seed
         self.warm_start = warm_start
         self.verbose = verbose
@@ -247,6 +252,8 @@ class BoostedCRF(LinearFeatures):
         y: A label for each position, or None where it is not annotated. Instead of a label, a dict
         of labels with their weights, or a pair of a label and its weight from 0 to 1; instead of
         the labels of a sequence, a `Lattice`. `soft_labels` says what weights mean.
+        X, y: Where X is an iterator, its sequences are encoded one by one as they are read, and so
+        never in memory all together; y is read in step with it.
         sample_weight: One weight for each sequence.
         annotators: Who has labelled each sequence. How often each one takes a label for another is
         learned with the model, and is in `confusions_` afterwards.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ FeatureSequences = Sequence[Sequence[Any]]
 # Entries may also be dicts of weights, or pairs of a label and a weight; a sequence of them may be
 # a lattice.
 LabelSequences = Sequence[Sequence[Any]]
+_END = object()
 
 
 def checked(
@@ -37,19 +38,54 @@ def checked(
     if not X:
         raise ValueError(f"treecrf: {x_name} holds no sequences; pass at least one")
     for s, (items, labels) in enumerate(zip(X, y, strict=True)):
-        for sequence, name in ((items, x_name), (labels, y_name)):
-            if isinstance(sequence, (str, bytes, dict)) or not hasattr(sequence, "__len__"):
-                raise ValueError(
-                    f"treecrf: {name}[{s}] is a {type(sequence).__name__}; use a list, one entry "
-                    "for each position"
-                )
-        if len(items) != len(labels):
+        _check_pair(items, labels, f"{x_name}[{s}]", f"{y_name}[{s}]")
+    check_labels(y, y_name, soft)
+    return X, y
+
+
+def read_in_step(X: Iterable[Any], y: Iterable[Any]) -> tuple[Iterator[Any], list[Sequence[Any]]]:
+    """The sequences of X one by one, checked, and a list to which reading them adds their labels.
+
+    So that no more than one sequence of X is in memory at a time.
+    """
+    read: list[Sequence[Any]] = []
+    same: dict[str, str] = {}  # one object for each label, however many are read
+
+    def sequences() -> Iterator[Any]:
+        labels_of = iter(y)
+        for s, items in enumerate(X):
+            labels: Any = next(labels_of, _END)
+            if labels is _END:
+                raise ValueError(f"treecrf: X holds more sequences than y, which has {s}")
+            _check_pair(items, labels, f"X[{s}]", f"y[{s}]")
+            if isinstance(labels, (list, tuple)):
+                labels = [same.setdefault(y, y) if isinstance(y, str) else y for y in labels]
+            read.append(labels)
+            yield items
+        if next(labels_of, _END) is not _END:
+            raise ValueError(f"treecrf: y holds more sequences than X, which has {len(read)}")
+
+    return sequences(), read
+
+
+def _check_pair(items: Any, labels: Any, x_name: str, y_name: str) -> None:
+    """Refuse a sequence whose items and labels do not go together."""
+    for sequence, name in ((items, x_name), (labels, y_name)):
+        if isinstance(sequence, (str, bytes, dict)) or not hasattr(sequence, "__len__"):
             raise ValueError(
-                f"treecrf: {x_name}[{s}] has {len(items)} positions, {y_name}[{s}] has "
-                f"{len(labels)} labels"
+                f"treecrf: {name} is a {type(sequence).__name__}; use a list, one entry for each "
+                "position"
             )
-        if len(items) == 0:
-            raise ValueError(f"treecrf: {x_name}[{s}] is an empty sequence; leave it out")
+    if len(items) != len(labels):
+        raise ValueError(
+            f"treecrf: {x_name} has {len(items)} positions, {y_name} has {len(labels)} labels"
+        )
+    if len(items) == 0:
+        raise ValueError(f"treecrf: {x_name} is an empty sequence; leave it out")
+
+
+def check_labels(y: LabelSequences, y_name: str, soft: bool) -> None:
+    """Refuse labels of a wrong type. soft: Whether they may be soft."""
     if has_soft_labels(y):
         if not soft:
             raise ValueError(
@@ -59,7 +95,6 @@ def checked(
         _check_label_types(without_weights(y, y_name), y_name)
     else:
         _check_label_types(y, y_name)
-    return X, y
 
 
 def distinct_labels(y: LabelSequences) -> list[str] | list[int]:

@@ -22,6 +22,7 @@ from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.attribute_columns import columns_from_state
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, in_trees
+from spacy_treecrf.engine.row_storage import RowStorage
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
@@ -321,6 +322,10 @@ class CRFRecipe(Recipe):
     """How to make a boosted CRF with these settings."""
 
     settings: Settings
+
+    @property
+    def storage(self) -> RowStorage:
+        return RowStorage(self.settings.spill)
 
     def changed(self, **settings: Any) -> CRFRecipe:
         return CRFRecipe(replace(self.settings, **settings))

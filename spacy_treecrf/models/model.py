@@ -16,6 +16,7 @@ from spacy_treecrf.engine.boosting.rounds import Callback, RoundsInterrupted
 from spacy_treecrf.engine.chain.chain import Chain, Mask
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.memm.beam_search import Beams
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.quick_prediction import QuickPredictor, QuickRows
@@ -176,6 +177,11 @@ class Recipe(ABC):
     """How to make a model: what a config or an estimator's parameters say."""
 
     settings: ModelSettings
+
+    @property
+    def storage(self) -> RowStorage:
+        """Where a training keeps the arrays of its rows."""
+        return IN_MEMORY
 
     @abstractmethod
     def changed(self, **settings: Any) -> Recipe:

@@ -70,7 +70,7 @@ class Learner:
         self.sequence = sequence
         self.pipe = "treecrf"  # the name of the pipe
         self.grows = False  # whether examples may add features to a model that has learned
-        self._workers = Workers(shim.settings.threads)
+        self._workers = Workers(shim.settings.threads, shim.recipe.storage)
         # Tokens and sequences that `begin` fitted the columns on; None: a loaded model has them.
         self._fitted: tuple[int, int] | None = None
         # Whether columns were fitted before other pipes wrote on the docs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -108,22 +108,35 @@ class ColumnPlan:
         return fit(self.template, training, dev, given, words=self.words)
 
     def _training(self, train: ColumnData, dev: ColumnData) -> Training:
-        def run(settings: Settings, fold: int) -> Result:
-            began = time.monotonic()
-            scores: dict[str, float] = {}
-            error = rounds = None
-            try:
-                held_out = dev.features, dev.labels
-                given = {**settings, "threads": self.threads}
-                model = fit(self.template, (train.features, train.labels), held_out, given)
-                scores = scores_of(model.crf, dev, self.threads)
-                rounds = model.crf.rounds
-            except ValueError as refused:
-                error = str(refused)
-            seconds = round(time.monotonic() - began, 3)
-            return Result(settings, fold, main_score(scores), scores, rounds, seconds, error)
+        return ColumnTraining(self.template, train, dev, self.threads)
 
-        return run
+
+@dataclass(frozen=True)
+class ColumnTraining:
+    """A training on some sequences, scored on others."""
+
+    template: Template
+    train: ColumnData
+    dev: ColumnData
+    threads: int
+
+    def __call__(self, settings: Settings, fold: int) -> Result:
+        began = time.monotonic()
+        scores: dict[str, float] = {}
+        error = rounds = None
+        try:
+            training, held_out = ((data.features, data.labels) for data in (self.train, self.dev))
+            given = {**settings, "threads": self.threads}
+            model = fit(self.template, training, held_out, given)
+            scores = scores_of(model.crf, self.dev, self.threads)
+            rounds = model.crf.rounds
+        except ValueError as refused:
+            error = str(refused)
+        seconds = round(time.monotonic() - began, 3)
+        return Result(settings, fold, main_score(scores), scores, rounds, seconds, error)
+
+    def packed(self) -> ColumnTraining:
+        return replace(self, threads=self.threads or 1)
 
 
 def check_settings(names: Sequence[str]) -> None:

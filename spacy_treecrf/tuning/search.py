@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,10 @@ from typing import Protocol
 
 from thinc.api import Config
 
+from spacy_treecrf.tuning.config_training import ConfigTraining, with_paths
 from spacy_treecrf.tuning.folds import write_folds
 from spacy_treecrf.tuning.journal import Journal, Result
-from spacy_treecrf.tuning.space import Settings
-from spacy_treecrf.tuning.training import run_training
+from spacy_treecrf.tuning.space import Settings, key_of
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,21 @@ class Trial:
         return next((result.error for result in self.results if result.error), None)
 
 
-# A training with some settings, and the number of its fold, that ends in a score or an error.
-Training = Callable[[Settings, int], Result]
+class Training(Protocol):
+    """A training on the data of one fold."""
+
+    def __call__(self, settings: Settings, fold: int) -> Result:
+        """Train with some settings, for a score or an error. fold: The number of the fold."""
+        ...
+
+    def packed(self) -> Training:
+        """The same with all its data, for one thread of another machine."""
+        ...
+
+
+Call = tuple[Training, Settings, int]  # a training, and what it is called with
+# What runs trainings somewhere else, such as on a cluster: yields results as they come.
+RunAll = Callable[[Sequence[Call]], Iterable[Result]]
 
 
 class SearchPlan(Protocol):
@@ -79,6 +92,7 @@ class Plan:
     folds: int  # 0: no cross-validation
     hold_out: float
     seed: int
+    code: Path | None = None  # a Python file with functions that the config names
 
     def about(self) -> dict[str, object]:
         """The facts that results depend on besides settings; the journal begins with them."""
@@ -97,34 +111,63 @@ class Plan:
             yield [self._training(train, dev) for train, dev in pairs]
 
     def _training(self, train: Path, dev: Path) -> Training:
-        paths = {"corpora.train.path": str(train), "corpora.dev.path": str(dev)}
-        config = _with_paths(self.config, paths)
-        return lambda settings, fold: run_training(config, settings, fold)
+        config = with_paths(self.config, train, dev)
+        return ConfigTraining(config, train, dev, self.code)
 
 
 def search(
-    plan: SearchPlan, journal: Journal, progress: Callable[[Result | None], None] | None = None
+    plan: SearchPlan,
+    journal: Journal,
+    progress: Callable[[Result | None], None] | None = None,
+    run_all: RunAll | None = None,
 ) -> list[Trial]:
     """All trials, the best first.
 
     progress: A function that is called with each result.
+    run_all: Runs what is to be trained, all at once; without it, one training follows another.
     """
     trials = []
+    told = progress or (lambda _: None)
     with plan.trainings() as trainings:
+        done = _run_all(plan, journal, trainings, told, run_all) if run_all else {}
         for settings in plan.trials:
             results = []
             for fold, train in enumerate(trainings):
-                result = journal.find(settings, fold)
-                if result is None or result.score is None:  # what failed may work by now
-                    result = train(settings, fold)
-                    journal.add(result)
+                result = done.get((key_of(settings), fold))
+                if result is None:
+                    result = journal.find(settings, fold)
+                    if result is None or result.score is None:  # what failed may work by now
+                        result = train(settings, fold)
+                        journal.add(result)
+                    told(result)
                 results.append(result)
-                if progress:
-                    progress(result)
                 if result.score is None:
                     break  # the other folds would be refused as well
             trials.append(Trial(settings, results))
     return sorted(trials, key=lambda trial: math.inf if trial.score is None else -trial.score)
+
+
+def _run_all(
+    plan: SearchPlan,
+    journal: Journal,
+    trainings: Sequence[Training],
+    told: Callable[[Result | None], None],
+    run_all: RunAll,
+) -> dict[tuple[str, int], Result]:
+    """Results that the journal does not have, by settings and fold; it has them afterwards."""
+    packed = [training.packed() for training in trainings]
+    calls = []
+    for settings in plan.trials:
+        for fold, training in enumerate(packed):
+            known = journal.find(settings, fold)
+            if known is None or known.score is None:
+                calls.append((training, settings, fold))
+    found = {}
+    for result in run_all(calls):
+        journal.add(result)
+        found[key_of(result.settings), result.fold] = result
+        told(result)
+    return found
 
 
 def best_of(trials: list[Trial]) -> Trial:
@@ -133,20 +176,6 @@ def best_of(trials: list[Trial]) -> Trial:
         reason = trials[0].error if trials else "no settings"
         raise ValueError(f"treecrf: no combination of settings could be trained: {reason}")
     return max(found, key=lambda trial: trial.score or 0.0)
-
-
-def _with_paths(config: Config, paths: dict[str, str]) -> Config:
-    changed = config.copy()
-    corpora = changed.get("corpora", {})
-    for name, path in paths.items():
-        _, part, key = name.split(".")
-        if key not in corpora.get(part, {}):
-            raise ValueError(
-                f"treecrf: the config has no setting {name!r} to put data there; use "
-                "spacy.Corpus.v1 readers in [corpora.train] and [corpora.dev]"
-            )
-        corpora[part][key] = path
-    return changed
 
 
 @contextmanager

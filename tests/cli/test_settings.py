@@ -18,7 +18,7 @@ from tests.columnar.tiny_columns import tiny_file
 # Values that go together and take little time.
 OTHER = {"family": "joint", "order": "2", "rounds": "3", "linear_rounds": "1", "threads": "1"}
 OTHER |= {"gamma": "mixing", "missing": "indicator", "constraints": "observed", "leaves": "7"}
-OTHER |= {"rules": "PER once"}
+OTHER |= {"rules": "PER once", "spill": "."}
 
 
 def another(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from spacy import util
 
-from spacy_treecrf.tuning import search
+from spacy_treecrf.tuning import config_training
 from tests.cli.calls import call, good, process, refused
 from tests.tuning.tiny_config import LEAVES, LINEAR, write_config, write_docs
 
@@ -48,7 +48,7 @@ def test_interrupted_searches_go_on(
     tmp_path: Path, arguments: list[str | Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments += ["--set", f"{LINEAR}=0,1,2"]
-    run_training = search.run_training
+    run_training = config_training.run_training
     trained: list[Any] = []
 
     def stop(config: Any, settings: Any, fold: int) -> Any:
@@ -57,7 +57,7 @@ def test_interrupted_searches_go_on(
         trained.append(settings)
         return run_training(config, settings, fold)
 
-    monkeypatch.setattr(search, "run_training", stop)
+    monkeypatch.setattr(config_training, "run_training", stop)
     result = call(*arguments)
     assert result.exit_code == 130
     assert "run it again to go on" in result.stderr
@@ -67,7 +67,7 @@ def test_interrupted_searches_go_on(
         trained.append(settings)
         return run_training(config, settings, fold)
 
-    monkeypatch.setattr(search, "run_training", count)
+    monkeypatch.setattr(config_training, "run_training", count)
     good(*arguments)
     assert trained == [{LINEAR: 0}, {LINEAR: 1}, {LINEAR: 2}]
 

@@ -137,7 +137,9 @@ class Annotated:
         return Annotated(data, self.n_labels, self.order, self.joint)
 
     def _subset(self, sequences: npt.NDArray[np.bool_]) -> Annotated:
-        rest = self.data.subset(np.flatnonzero(sequences))
+        nothing = np.empty((self.data.n_rows, 0), np.int32)  # in place of columns
+        data = replace(self.data, feature_ids=nothing, numeric=nothing.astype(np.uint8))
+        rest = data.subset(np.flatnonzero(sequences))
         return Annotated(rest, self.n_labels, self.order, self.joint)
 
     @cached

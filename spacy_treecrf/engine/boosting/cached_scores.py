@@ -58,7 +58,9 @@ class CachedScores:
         self.incomplete = in_trees(columns.missing, columns.map)
         # shape: (n_rows, n_columns + n_numeric); None where nothing is missing, or where the trees
         # have nothing to do with missing values
-        self.missing = missing_cells(data, columns.map) if self.incomplete else None
+        self.missing = (
+            missing_cells(data, columns.map, workers.storage) if self.incomplete else None
+        )
         self._keeps_previous = 4 * data.n_rows * self.n_labels <= MAX_KEPT_BYTES
         self._linear = _LinearPart(potentials.linear)
         self._previous = _LinearPart(potentials.previous_linear)
@@ -67,7 +69,7 @@ class CachedScores:
         self._all_linear = n_contexts == 1 and not potentials.n_trees
         self.scores = self.linear[:, None, :]  # shape: (n_rows, n_contexts, n_labels)
         if not self._all_linear:
-            self.scores = np.repeat(self.scores, n_contexts, axis=1)
+            self.scores = workers.storage.repeated(self.scores, n_contexts)
             self._add_to(self.scores, potentials.forest)
 
     @property
@@ -104,7 +106,7 @@ class CachedScores:
 
     def of_trees(self, forest: Forest) -> npt.NDArray[np.float32]:
         """Scores that these trees alone would give. shape: (n_rows, n_contexts, n_labels)"""
-        scores = np.zeros_like(self.scores)
+        scores = self.workers.storage.zeros(self.scores.shape, np.float32)
         self._add_to(scores, forest)
         return scores
 

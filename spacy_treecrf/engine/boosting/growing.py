@@ -37,17 +37,18 @@ class ForestGrower:
             train.lags,
             train.contexts,
             train.n_labels,
+            train.workers.storage,
         )
 
     def gradients(
         self, residuals: Residuals | RowResiduals, round_: int
     ) -> Callable[[int], Gradient]:
         """What the tree of each label is fitted to in a round."""
-        weight = self._weight_of_observed(round_)
+        weight, storage = self._weight_of_observed(round_), self.workers.storage
 
         def gradient_of(label: int) -> Gradient:
             if weight != 1.0:
-                return weigh_observed(self.annotated, residuals, label, weight)
+                return weigh_observed(self.annotated, residuals, label, weight, storage)
             return residuals.of_label(label, ALL_ROWS)
 
         return gradient_of
@@ -91,7 +92,8 @@ class ForestGrower:
         assert incomplete is not None
         if missing is None:
             n_columns = self.input.n_columns + self.input.numeric.shape[1]
-            missing = np.zeros((len(self.input.feature_ids), n_columns), np.bool_)
+            shape = (len(self.input.feature_ids), n_columns)
+            missing = self.workers.storage.zeros(shape, np.bool_)
         cells, surrogate = missing, not incomplete.averages
         return self.workers.map(
             lambda tree: find_missing_branches(tree, self.input, cells, surrogate), trees

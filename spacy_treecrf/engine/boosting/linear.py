@@ -23,7 +23,7 @@ from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.sequences import BLOCK_ROWS, CHUNK_ROWS, Sequences, cut_rows
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.engine.trees.entries import collect
+from spacy_treecrf.engine.trees.entries import EntryDraw, collect_in
 from spacy_treecrf.engine.trees.histogram import N_BINS
 from spacy_treecrf.engine.trees.tree_input import Entries
 
@@ -122,9 +122,11 @@ class LinearScorer:
     ) -> npt.NDArray[np.float32]:
         """The linear part of the scores of some rows. shape: (n_rows, n_labels)"""
         first, last, _ = rows.indices(data.n_rows)
+        out = workers.storage.zeros((last - first, self.categorical.shape[1]), np.float32)
         if self.is_zero:
-            return np.zeros((last - first, self.categorical.shape[1]), np.float32)
-        return _score(data, slice(first, last), self.categorical, self.bin_scores, workers)
+            return out
+        rows = slice(first, last)
+        return _score(data, rows, self.categorical, self.bin_scores, workers, out)
 
 
 def linear_scores(
@@ -140,9 +142,12 @@ def _score(
     categorical: npt.NDArray[np.float32],
     bin_scores: npt.NDArray[np.float32],
     workers: Workers,
+    out: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
-    """Scores of some rows, from weights of features and scores of bins. (n_rows, n_labels)"""
-    out = np.zeros((rows.stop - rows.start, categorical.shape[1]), np.float32)
+    """Scores of some rows, from weights of features and scores of bins.
+
+    out: (n_rows, n_labels), 0 before; it is what is returned.
+    """
 
     def score(piece: slice) -> None:
         first = rows.start + piece.start
@@ -302,7 +307,8 @@ def bounds_along(
         rows = data.rows_of((chunks[0][0], chunks[-1][1]))
         pieces = [data.rows_of(chunk) for chunk in chunks]
         pieces = [slice(piece.start - rows.start, piece.stop - rows.start) for piece in pieces]
-        along = _score(data, rows, by_feature, by_bin, workers)
+        room = np.zeros((rows.stop - rows.start, n_labels), np.float32)
+        along = _score(data, rows, by_feature, by_bin, workers, room)
         before = problem.scores[rows] - problem.previous_scores(rows)
 
         def add(k: int) -> None:
@@ -325,7 +331,8 @@ def solve_linear_round(
     def precondition(k: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """The diagonal Newton step of class k."""
         g, h = problem.gradient_of(k, ALL_ROWS)
-        entries = collect(g, h, problem.lags, n_labels, trim, 1.0, np.uint64(0))
+        draw = EntryDraw(trim, 1.0, np.uint64(0))
+        entries = collect_in(workers.storage, g, h, problem.lags, n_labels, draw)
         found = sum_up_features(data.feature_ids, data.numeric, entries, n_features)
         own = weights.categorical[:, k].copy(), weights.numeric[:, k].copy()
         step: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]

@@ -19,6 +19,7 @@ from spacy_treecrf.engine.chain.chain import (
     step_potentials,
 )
 from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.sequences import BLOCK_ROWS, cut_rows
 from spacy_treecrf.engine.threads import Workers
 
 
@@ -138,6 +139,23 @@ def _sweep(
     return total
 
 
+def _fill_hessian(
+    annotated: Annotated,
+    g: npt.NDArray[np.float32],
+    gamma: float,
+    bound: Bound,
+    h: npt.NDArray[np.float32],
+) -> None:
+    """Fill the bound of the hessian of one label. g, h: (n_rows, n_contexts)"""
+    for rows in cut_rows(len(g), BLOCK_ROWS):
+        weights = annotated.data.weights[rows, None]
+        # |g| (1 - |g|) is p (1 - p) where one term meets the potential, as it does for nodes.
+        size = np.divide(np.abs(g[rows]), weights, out=np.zeros_like(g[rows]), where=weights > 0)
+        p = np.minimum(size, 1.0)
+        gamma_h = gamma if annotated.joint else 2.0
+        h[rows] = weights * np.maximum(gamma_h * p * (1.0 - p), size / bound.max_step)
+
+
 def compute_pseudo_residuals(
     annotated: Annotated,
     scores: npt.NDArray[np.float32],
@@ -151,7 +169,7 @@ def compute_pseudo_residuals(
     """
     data = annotated.data
     n_labels = annotated.n_labels
-    g = np.zeros((n_labels, data.n_rows, annotated.n_contexts), np.float32)
+    g = workers.storage.zeros((n_labels, data.n_rows, annotated.n_contexts), np.float32)
     steps = step_potentials(chain)
     weights = np.where(annotated.partial, 0.0, annotated.sequence_weights)
 
@@ -166,18 +184,14 @@ def compute_pseudo_residuals(
     expected, edge_g = np.sum([part[0] for part in parts], axis=0)
     h = np.empty((n_labels, 0, 0), np.float32)
     gamma = 2.0 * (annotated.order + 1)
-    row_weights = data.weights[None, :, None]
     if bound:
-        # |g| (1 - |g|) is p (1 - p) where one term meets the potential, as it does for nodes.
-        size = np.divide(np.abs(g), row_weights, out=np.zeros_like(g), where=row_weights > 0)
-        p = np.minimum(size, 1.0)
-        gamma_h = gamma if annotated.joint else 2.0
-        h = row_weights * np.maximum(gamma_h * p * (1.0 - p), size / bound.max_step)
+        h = workers.storage.empty(g.shape, np.float32)
+        workers.map(lambda k: _fill_hessian(annotated, g[k], gamma, bound, h[k]), range(n_labels))
     elif annotated.weighted:
         valid = np.arange(annotated.n_contexts) < n_labels ** annotated.lags.astype(int)[:, None]
-        h = np.repeat((data.weights[:, None] * valid)[None], n_labels, axis=0).astype(np.float32)
+        h = (data.weights[:, None] * valid).astype(np.float32)[None]  # the same for all labels
     return Residuals(
-        lambda label, rows: (g[label, rows], h[label, rows]),
+        lambda label, rows: (g[label, rows], h[label % len(h), rows]),
         edge_g,
         edge_hessian(annotated.totals, expected, edge_g, gamma, bound),
         float(sum(part[1] for part in parts)),

@@ -25,6 +25,7 @@ from spacy_treecrf.engine.chain import chain as chains
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.exact_sums import exact_total
 from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.row_storage import RowStorage
 from spacy_treecrf.engine.threads import Workers
 
 # g and h, the negative gradient and the bound of its curvature: each (n_rows, n_contexts)
@@ -162,27 +163,32 @@ def _expect_clamped(
         return _Clamped(_NO_PAIRS, np.zeros((0, *annotated.edge_counts.shape)), log_weight)
     rest = annotated.clamped
     in_clamped = np.repeat(annotated.is_clamped, np.diff(annotated.data.offsets))
-    rest_scores = scores[in_clamped]
-    parts = workers.map(
-        lambda chunk: expect(rest, rest_scores, chain, chunk, False, clamp=True),
-        annotated.clamped_chunks,
-    )
+    rest_scores = workers.storage.select(scores, in_clamped)
+    shape = (rest.data.n_rows, annotated.n_contexts, annotated.n_labels)
+    pairs = workers.storage.empty(shape, np.float32)
+
+    def infer(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Fill the pairs of a chunk; returns its expected edges, and log Z of its sequences."""
+        found = expect(rest, rest_scores, chain, chunk, False, clamp=True)
+        pairs[rest.data.rows_of(chunk)] = found.pairs
+        return found.edges, found.log_z
+
+    parts = workers.map(infer, annotated.clamped_chunks)
     if parts:
-        log_weight[annotated.is_clamped] = np.concatenate([part.log_z for part in parts])
-    pairs = [part.pairs for part in parts]
-    edges = [part.edges for part in parts]
+        log_weight[annotated.is_clamped] = np.concatenate([log_z for _, log_z in parts])
+    edges = [of_chunk for of_chunk, _ in parts]
     if not annotated.taught.any():
-        return _Clamped(np.concatenate(pairs), np.stack(edges), log_weight)
+        return _Clamped(pairs, np.stack(edges), log_weight)
     taught = annotated.expected_by_teacher
     if taught is None:  # no round changes it
         taught = taught_expectation(annotated.lessons, chain, workers)
         annotated.expected_by_teacher = taught
     in_lessons = np.repeat(annotated.taught, np.diff(annotated.data.offsets))
     log_weight[annotated.taught] = expected_scores(
-        annotated.lessons, taught, scores[in_lessons], chain
+        annotated.lessons, taught, workers.storage.select(scores, in_lessons), chain
     )
     return _Clamped(
-        _merged(pairs, in_clamped, taught.pairs, in_lessons),
+        _merged(pairs, in_clamped, taught.pairs, in_lessons, workers.storage),
         np.concatenate([*(part[None] for part in edges), taught.edges]),
         log_weight,
         expected_edge_score(taught, chain),
@@ -190,17 +196,18 @@ def _expect_clamped(
 
 
 def _merged(
-    clamped: list[npt.NDArray[np.float32]],
+    clamped: npt.NDArray[np.float32],
     in_clamped: npt.NDArray[np.bool_],
     taught: npt.NDArray[np.float32],
     in_lessons: npt.NDArray[np.bool_],
+    storage: RowStorage,
 ) -> npt.NDArray[np.float32]:
     """Pairs of partial sequences in the order of rows; masks tell which rows are whose."""
-    if not clamped:
+    if not len(clamped):
         return taught
     partial = in_clamped | in_lessons
-    pairs = np.empty((int(partial.sum()), *taught.shape[1:]), np.float32)
-    pairs[in_clamped[partial]] = np.concatenate(clamped)
+    pairs = storage.empty((int(partial.sum()), *taught.shape[1:]), np.float32)
+    pairs[in_clamped[partial]] = clamped
     pairs[in_lessons[partial]] = taught
     return pairs
 
@@ -230,12 +237,12 @@ def residuals_of_rows(
     learn_edges: bool = True,
 ) -> RowResiduals:
     """Gradients of rows under scores (n_rows, n_contexts, n_labels), and their part of all sums."""
-    data = annotated.data
+    data, storage = annotated.data, workers.storage
     n_labels, n_contexts = annotated.n_labels, annotated.n_contexts
     mixing = bool(bound and bound.mixing)
     expected = _Expected(
-        np.empty((n_labels, data.n_rows, n_contexts), np.float32),
-        np.empty(data.n_rows, np.float32),
+        storage.empty((n_labels, data.n_rows, n_contexts), np.float32),
+        storage.empty(data.n_rows, np.float32),
         bound.max_step if bound else 0.0,
     )
     clamped = _expect_clamped(annotated, scores, chain, workers)
@@ -258,8 +265,8 @@ def residuals_of_rows(
 
     def of_label(label: int, some: slice) -> Gradient:
         first, last, _ = some.indices(data.n_rows)
-        g = np.empty((last - first, n_contexts), np.float32)
-        h = np.empty(g.shape if bound or annotated.weighted else (0, 0), np.float32)
+        g = storage.empty((last - first, n_contexts), np.float32)
+        h = storage.empty(g.shape if bound or annotated.weighted else (0, 0), np.float32)
         _subtract(expected, label, first, observed, data.weights, g, h)
         return g, h
 

@@ -15,7 +15,12 @@ from spacy_treecrf.engine.boosting.span_f1 import SpanCounts, SpanLabels, count_
 from spacy_treecrf.engine.chain.chain import Chain, log_probability_of
 from spacy_treecrf.engine.chain.prediction import predict_labels
 from spacy_treecrf.engine.exact_sums import exact_terms, exact_total
-from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.sequences import (
+    BLOCK_ROWS,
+    UNKNOWN_LABEL,
+    Sequences,
+    cut_sequences,
+)
 from spacy_treecrf.engine.threads import Workers
 
 Learned = TypeVar("Learned", covariant=True)
@@ -266,8 +271,12 @@ def possible_log_likelihoods(
 
     No round can change what is forbidden, so that it does not count.
     """
-    allowed = allowed_labels(data.labels, chain.n_labels)
-    log_p = log_probability_of(scores, data.offsets, chain, allowed)
+    log_p = np.empty(data.n_sequences)
+    for first, last in cut_sequences(data.offsets, BLOCK_ROWS):
+        rows = data.rows_of((first, last))
+        allowed = allowed_labels(data.labels[rows], chain.n_labels)
+        offsets = data.offsets[first : last + 1] - rows.start
+        log_p[first:last] = log_probability_of(scores[rows], offsets, chain, allowed)
     log_p[np.isneginf(log_p)] = 0.0
     return log_p
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD, METHODS
+from spacy_treecrf.engine.folder_setting import folder_field
 from spacy_treecrf.engine.limits import CONSTRAINTS, MAX_LEAVES, MAX_ORDER
 from spacy_treecrf.engine.rules.rule_setting import rules_field
 from spacy_treecrf.engine.setting import (
@@ -156,6 +157,9 @@ class Settings(SettingsBase):
         low=0,
         high=1024,
         of_the_run=True,
+    )
+    spill: str | None = folder_field(
+        "Folder for arrays of the rows in training, if they do not fit into memory."
     )
     seed: int = integer(0, "Seed of all random draws.", low=0, high=2**63 - 1)
 

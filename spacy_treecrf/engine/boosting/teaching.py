@@ -28,15 +28,18 @@ def taught_expectation(lessons: Annotated, chain: Chain, workers: Workers) -> Ta
     )
     masks = Chain(chain.order, start, trans, end)
     data = lessons.data
-    nothing = np.zeros((data.n_rows, lessons.n_contexts, lessons.n_labels), np.float32)
-    parts = workers.map(
-        lambda chunk: expect(lessons, nothing, masks, chunk, False, clamp=True), data.chunks
-    )
-    return Taught(
-        np.concatenate([part.pairs for part in parts]),
-        np.stack([part.edges for part in parts]),
-        np.isfinite(np.concatenate([part.log_z for part in parts])),
-    )
+    shape = (data.n_rows, lessons.n_contexts, lessons.n_labels)
+    nothing = np.broadcast_to(np.float32(0.0), shape)
+    pairs = workers.storage.empty(shape, np.float32)
+
+    def infer(chunk: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Fill the pairs of a chunk; returns its expected edges, and log Z of its sequences."""
+        found = expect(lessons, nothing, masks, chunk, False, clamp=True)
+        pairs[data.rows_of(chunk)] = found.pairs
+        return found.edges, found.log_z
+
+    edges, log_z = zip(*workers.map(infer, data.chunks), strict=True)
+    return Taught(pairs, np.stack(edges), np.isfinite(np.concatenate(log_z)))
 
 
 def expected_scores(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.annotation import Annotated, Observed
 from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, Residuals, RowResiduals
 from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 
 
 def observed_weight(n_examples: int, round_: int, rate: float, exponent: float) -> float:
@@ -61,11 +62,15 @@ def _weigh(
 
 
 def weigh_observed(
-    annotated: Annotated, residuals: Residuals | RowResiduals, label: int, weight: float
+    annotated: Annotated,
+    residuals: Residuals | RowResiduals,
+    label: int,
+    weight: float,
+    storage: RowStorage = IN_MEMORY,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """g and h of a label's examples, the observed ones weighted. shape: (n_rows, n_contexts)"""
     g, h = residuals.of_label(label, ALL_ROWS)
-    weighted_g, weighted_h = np.empty_like(g), np.empty_like(g)
+    weighted_g, weighted_h = (storage.empty(g.shape, np.float32) for _ in range(2))
     observed = annotated.observed(residuals.clamped)
     _weigh(g, h, label, observed, weight, weighted_g, weighted_h)
     return weighted_g, weighted_h

@@ -42,7 +42,7 @@ def predict_marginals(
     scores: npt.NDArray[np.float32], data: Sequences, chain: Chain, workers: Workers
 ) -> npt.NDArray[np.float64]:
     """P(y_t = k). shape: (n_rows, n_labels)"""
-    nodes = np.empty((data.n_rows, chain.n_labels))
+    nodes = workers.storage.empty((data.n_rows, chain.n_labels), np.float64)
     log_z = np.empty(data.n_sequences)
     if chain.pruned and scores.shape[1] == 1:
         workers.map(

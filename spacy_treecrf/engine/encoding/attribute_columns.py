@@ -39,6 +39,8 @@ from spacy_treecrf.engine.encoding.feature_dicts import (
     narrow_ranges,
 )
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
+from spacy_treecrf.engine.encoding.stored_events import kept_events
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 from spacy_treecrf.engine.sequences import ABSENT
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -81,6 +83,11 @@ class AttributeColumns(Columns):
             feature_ids = np.full((part.n_rows, len(slots)), ABSENT, np.int32)
             feature_ids[slots < widths[:, None]] = part.ids
             yield part.offsets, feature_ids, np.empty((part.n_rows, 0), np.uint8)
+
+    def read(
+        self, X: Iterable[Iterable[Any]], name: str = "X", storage: RowStorage = IN_MEMORY
+    ) -> Events:
+        return kept_events(storage, self.item_ids.read(X, name))
 
     @cached
     def item_ids(self) -> AttributeIds:  # type: ignore[override]

@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.encoding.binning import MAX_BINS
-from spacy_treecrf.engine.encoding.entry_tables import EntryIds, entry_ids, first_bin, nothing_id
+from spacy_treecrf.engine.encoding.entry_tables import (
+    EntryIds,
+    entry_ids,
+    first_bin,
+    nothing_id,
+    put_in_bins,
+)
 from spacy_treecrf.engine.encoding.feature_dicts import Events, narrow_ranges
 from spacy_treecrf.engine.encoding.missing_methods import (
     ABSENT_METHOD,
@@ -27,7 +33,9 @@ from spacy_treecrf.engine.encoding.missing_methods import (
     MISSING_VALUE,
     ColumnMap,
 )
-from spacy_treecrf.engine.sequences import ABSENT, MISSING, MISSING_BIN
+from spacy_treecrf.engine.encoding.stored_events import scan_into
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
+from spacy_treecrf.engine.sequences import ABSENT, BLOCK_ROWS, MISSING, MISSING_BIN, cut_rows
 from spacy_treecrf.engine.wide_rows import LARGE, is_loose, rows_behind, suitable_width
 from spacy_treecrf.storage.state_reader import StateReader, describe_value
 
@@ -65,19 +73,27 @@ class Columns:
     imputed: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     imputed_bins: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
 
-    def encode(self, X: Iterable[Iterable[Any]], name: str = "X") -> EncodedSequences:
+    def encode(
+        self, X: Iterable[Iterable[Any]], name: str = "X", storage: RowStorage = IN_MEMORY
+    ) -> EncodedSequences:
         """Offsets, feature ids and numeric bins of X; what training did not see is absent.
 
         `feature_ids` is wider than in training where a row has more shared features than any had.
         Of two features for one slot of a row, which no training row has, the last one is kept.
         Errors call X by the name.
         """
-        events = self.read(X, name)
-        return self.place(events, self._shared_slots(events), name)[0]
+        events = self.read(X, name, storage)
+        return self.place(events, self._shared_slots(events), name, storage=storage)[0]
 
-    def read(self, X: Iterable[Iterable[Any]], name: str = "X") -> Events:
+    def read(
+        self, X: Iterable[Iterable[Any]], name: str = "X", storage: RowStorage = IN_MEMORY
+    ) -> Events:
         """The events of X, by the ids of these columns."""
-        return self.item_ids.read(X, name)
+        if not storage.spills:
+            return self.item_ids.read(X, name)
+        events = scan_into(storage, X, self.item_ids.by_way, name)
+        put_in_bins(events, self.nothing, self.bin_edges)
+        return events
 
     def encode_blocks(
         self, X: Iterable[Iterable[Any]], name: str = "X"
@@ -152,7 +168,9 @@ class Columns:
     def impute_bins(self, numeric: npt.NDArray[np.uint8]) -> None:
         """Put the median in place of missing numbers, if that is the treatment."""
         if self.missing == IMPUTATION:
-            numeric[:] = np.where(numeric == MISSING_BIN, self.imputed_bins, numeric)
+            for rows in cut_rows(len(numeric), BLOCK_ROWS):
+                some = numeric[rows]
+                some[:] = np.where(some == MISSING_BIN, self.imputed_bins, some)
 
     @cached
     def places(self) -> Places:
@@ -206,7 +224,12 @@ class Columns:
         return width, rows_behind(widths, width, n_keys + width)
 
     def place(
-        self, events: Events, n_shared_slots: int, name: str, first_sequence: int = 0
+        self,
+        events: Events,
+        n_shared_slots: int,
+        name: str,
+        first_sequence: int = 0,
+        storage: RowStorage = IN_MEMORY,
     ) -> tuple[EncodedSequences, int]:
         """Offsets, feature ids and numeric bins from events whose ids are those of `item_ids`.
 
@@ -224,8 +247,8 @@ class Columns:
         while True:
             n_slots = len(self.slot_keys) + n_shared_slots
             self._refuse_hollow(events, n_slots, name, first_sequence)
-            numeric = np.empty((events.n_rows, len(self.numeric_names)), dtype=np.uint8)
-            feature_ids = np.empty((events.n_rows + n_behind, n_slots), dtype=np.int32)
+            numeric = storage.empty((events.n_rows, len(self.numeric_names)), np.uint8)
+            feature_ids = storage.empty((events.n_rows + n_behind, n_slots), np.int32)
             needed = place_events(
                 events.ends, events.ids, self.places, shared, first, feature_ids, numeric
             )

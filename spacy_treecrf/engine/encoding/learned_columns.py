@@ -13,8 +13,9 @@ import numpy.typing as npt
 from spacy_treecrf.engine.encoding.binning import MAX_BINS
 from spacy_treecrf.engine.encoding.columns import PAST_ALL_SLOTS, Columns
 from spacy_treecrf.engine.encoding.entry_tables import put_in_bins
-from spacy_treecrf.engine.encoding.feature_dicts import Events, Ids, new_ids, scan
+from spacy_treecrf.engine.encoding.feature_dicts import Events, Ids, new_ids
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD, IMPUTATION, INDICATOR
+from spacy_treecrf.engine.encoding.stored_events import scan_into
 from spacy_treecrf.engine.encoding.tallying import (
     SHARED,
     EventTallies,
@@ -27,6 +28,7 @@ from spacy_treecrf.engine.encoding.tallying import (
     most_common,
     rarely_held,
 )
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 from spacy_treecrf.engine.sequences import ABSENT
 
 
@@ -36,18 +38,19 @@ def fit_columns(
     min_count: int = 1,
     max_bins: int = MAX_BINS,
     missing: str = ABSENT_METHOD,
+    storage: RowStorage = IN_MEMORY,
 ) -> tuple[Columns, npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """Learn the columns of X and encode it; features of fewer than `min_count` rows are dropped."""
     next_id = count().__next__
     seen = new_ids(next_id, indicator=missing == INDICATOR)
-    events = scan(X, seen, "X")
+    events = scan_into(storage, X, seen, "X")
     _refuse_empty_sequences(events.offsets)
-    tallies = EventTallies(events)
+    tallies = EventTallies(events, storage)
     learned = learn_columns(
         seen, next_id(), tallies, min_count=min_count, max_bins=max_bins, missing=missing
     )
     learned.rename(events)
-    encoded, n_shared_slots = learned.columns.place(events, 0, "X")
+    encoded, n_shared_slots = learned.columns.place(events, 0, "X", storage=storage)
     return replace(learned.columns, n_shared_slots=n_shared_slots), *encoded
 
 

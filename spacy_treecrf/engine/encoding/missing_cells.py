@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.encoding.missing_methods import ColumnMap
 from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 from spacy_treecrf.engine.sequences import MISSING, MISSING_BIN, Sequences
 
 
@@ -38,9 +39,11 @@ def _mark(
     return n
 
 
-def missing_cells(data: Sequences, columns: ColumnMap) -> npt.NDArray[np.bool_] | None:
+def missing_cells(
+    data: Sequences, columns: ColumnMap, storage: RowStorage = IN_MEMORY
+) -> npt.NDArray[np.bool_] | None:
     """Whether each cell is missing, (n_rows, n_columns + n_numeric); None if nothing is."""
     shape = (len(data.feature_ids), columns.n_columns + data.numeric.shape[1])
-    missing = np.zeros(shape, np.bool_)
+    missing = storage.zeros(shape, np.bool_)
     n = _mark(data.feature_ids, data.numeric, columns.slot_column, columns.n_columns, missing)
     return missing if n else None

@@ -25,9 +25,11 @@ from spacy_treecrf.engine.encoding.feature_dicts import (
     named,
 )
 from spacy_treecrf.engine.encoding.missing_methods import MISSING_VALUE
+from spacy_treecrf.engine.row_storage import IN_MEMORY, GrowingArray, RowStorage
 from spacy_treecrf.engine.sequences import ABSENT
 from spacy_treecrf.engine.wide_rows import LARGE
 
+BLOCK_EVENTS = 1 << 20  # looked at together: bounds the temporary arrays
 MAX_EMPTY_CELLS = 64  # for each that holds an id
 SHARED = 2**31 - 1  # home of a feature that is in no key's slot
 
@@ -65,8 +67,9 @@ class Tallies(Protocol):
 class EventTallies:
     """The tallies of events that are all here."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, storage: RowStorage = IN_MEMORY) -> None:
         self._events = events
+        self._storage = storage
 
     @property
     def n_rows(self) -> int:
@@ -84,20 +87,37 @@ class EventTallies:
         return events_of(self._events, n_seen)
 
     def bins(self, numeric: npt.NDArray[np.int32], max_bins: int, n_seen: int) -> list[ColumnBins]:
-        counted = numbers_of_columns(self._events, numeric, n_seen) if len(numeric) else []
-        return [column_bins(values, max_bins) for values in counted]
+        if not len(numeric):
+            return []
+        numbers = values_of_columns(self._events, numeric, n_seen, self._storage)
+        return [column_bins(count_values(own), max_bins) for own in numbers]
 
 
 def numbers_in(events: Events) -> Numbers:
-    given = events.ids < 0
-    numbers = ~events.ids[given]
-    proper = np.union1d(events.ids[~given], numbers[~np.isnan(events.values)])
-    return Numbers(np.unique(numbers), proper.astype(np.int32))
+    numbers = proper = np.empty(0, np.int32)
+    used = 0
+    for ids in _some_ids(events):
+        given = ids < 0
+        with_number = ~ids[given]
+        values = events.values[used : used + len(with_number)]
+        used += len(with_number)
+        numbers = np.union1d(numbers, with_number)
+        proper = np.union1d(proper, np.union1d(ids[~given], with_number[~np.isnan(values)]))
+    return Numbers(numbers.astype(np.int32), proper.astype(np.int32))
 
 
 def events_of(events: Events, n_seen: int) -> npt.NDArray[np.int64]:
     """How many events each id has without a number. shape: (n_seen,)"""
-    return np.bincount(events.ids[events.ids >= 0], minlength=n_seen)
+    counts = np.zeros(n_seen, np.int64)
+    for ids in _some_ids(events):
+        counts += np.bincount(ids[ids >= 0], minlength=n_seen)
+    return counts
+
+
+def _some_ids(events: Events) -> Iterator[npt.NDArray[np.int32]]:
+    """The ids of events, some at a time."""
+    for first in range(0, len(events.ids), BLOCK_EVENTS):
+        yield events.ids[first : first + BLOCK_EVENTS]
 
 
 def drop_hollow(seen: Ids, proper: npt.NDArray[np.int32]) -> list[int]:
@@ -258,15 +278,22 @@ def numbers_of_columns(
     events: Events, numeric: npt.NDArray[np.int32], n_seen: int
 ) -> list[CountedValues]:
     """The numbers of each numeric column, counted."""
+    return [count_values(own) for own in values_of_columns(events, numeric, n_seen, IN_MEMORY)]
+
+
+def values_of_columns(
+    events: Events, numeric: npt.NDArray[np.int32], n_seen: int, storage: RowStorage
+) -> list[npt.NDArray[np.float64]]:
+    """The numbers of each numeric column, in the storage."""
     column_of = np.full(n_seen, -1)
     column_of[numeric] = np.arange(len(numeric))
-    parts: list[list[npt.NDArray[np.float64]]] = [[] for _ in numeric]
+    found = [GrowingArray(storage, np.float64) for _ in numeric]
     for rows, ids, values in events.blocks():
         column = column_of[ids]
         number = column >= 0
         for d, _, amounts in by_column(rows[number], column[number], values[number]):
-            parts[d].append(amounts[~np.isnan(amounts)])
-    return [count_values(np.concatenate([np.empty(0), *part])) for part in parts]
+            found[d].extend(amounts[~np.isnan(amounts)])
+    return [each.values for each in found]
 
 
 def by_column(

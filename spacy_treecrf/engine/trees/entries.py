@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.kernel import kernel, step
+from spacy_treecrf.engine.row_storage import RowStorage
 from spacy_treecrf.engine.sampling import chosen
 from spacy_treecrf.engine.trees.histogram import fixed_point_scale, to_fixed
 from spacy_treecrf.engine.trees.tree_input import Entries
@@ -49,6 +50,13 @@ class Magnitudes(NamedTuple):
     sums: MagnitudeSums
 
 
+class MeasureRoom(NamedTuple):
+    """Room for what `measure` finds of each row. shapes: (n_rows,)"""
+
+    sampled: npt.NDArray[np.bool_]
+    magnitude: npt.NDArray[np.float32]
+
+
 class Trimming(NamedTuple):
     """Which rows get an entry, and how their gradients become whole numbers."""
 
@@ -70,7 +78,8 @@ def _amount(units: np.int64, bin_: int) -> float:
 
 
 @kernel
-def measure(
+def measure_into(
+    room: MeasureRoom,
     pair_g: npt.NDArray[np.float32],
     pair_h: npt.NDArray[np.float32],
     lags: npt.NDArray[np.uint8],
@@ -85,8 +94,7 @@ def measure(
     """
     n_rows, n_contexts = pair_g.shape
     unit_hessian = pair_h.shape[0] == 0
-    sampled = np.ones(n_rows, np.bool_)
-    magnitude = np.empty(n_rows, np.float32)
+    sampled, magnitude = room
     bits = magnitude.view(np.int32)
     hessian = np.empty(1, np.float32)
     hessian_bits = hessian.view(np.int32)
@@ -119,6 +127,22 @@ def measure(
 
 
 @kernel
+def measure(
+    pair_g: npt.NDArray[np.float32],
+    pair_h: npt.NDArray[np.float32],
+    lags: npt.NDArray[np.uint8],
+    n_labels: int,
+    subsample: float,
+    seed: np.uint64,
+    numbers: npt.NDArray[np.int64],
+) -> Magnitudes:
+    """Return what `measure_into` finds, in arrays of its own."""
+    room = MeasureRoom(np.empty(len(pair_g), np.bool_), np.empty(len(pair_g), np.float32))
+    found: Magnitudes = measure_into(room, pair_g, pair_h, lags, n_labels, subsample, seed, numbers)
+    return found
+
+
+@kernel
 def trimming(sums: MagnitudeSums, trim: float) -> Trimming:
     """Return how rows of these magnitudes are trimmed and scaled."""
     sum_g = 0.0
@@ -140,7 +164,9 @@ def trimming(sums: MagnitudeSums, trim: float) -> Trimming:
 
 
 @kernel
-def entries_of(
+def entries_into(
+    rows: npt.NDArray[np.int32],
+    sums: npt.NDArray[np.float64],
     pair_g: npt.NDArray[np.float32],
     pair_h: npt.NDArray[np.float32],
     lags: npt.NDArray[np.uint8],
@@ -148,13 +174,13 @@ def entries_of(
     found: Magnitudes,
     trimmed: Trimming,
 ) -> Entries:
-    """Return the entries of one class, whose rows were measured; see `collect`."""
+    """Return the entries of one class, whose rows were measured; see `collect`.
+
+    rows, sums: room for as many entries as there are, see `Entries`.
+    """
     n_rows, n_contexts = pair_g.shape
     unit_hessian = pair_h.shape[0] == 0
     cut, scales = trimmed
-    n_entries = found.sums.rows[cut:].sum()
-    rows = np.empty(n_entries, np.int32)
-    sums = np.zeros((n_entries, 4))
     totals = np.zeros(4)
     entry = 0
     for row in range(n_rows):
@@ -177,8 +203,26 @@ def entries_of(
             sums[entry, 0] = g
             sums[entry, 1] = h
             sums[entry, 2] = n
+            sums[entry, 3] = 0.0
             entry += 1
     return Entries(rows, sums, totals, scales, pair_g, pair_h)
+
+
+@kernel
+def entries_of(
+    pair_g: npt.NDArray[np.float32],
+    pair_h: npt.NDArray[np.float32],
+    lags: npt.NDArray[np.uint8],
+    n_labels: int,
+    found: Magnitudes,
+    trimmed: Trimming,
+) -> Entries:
+    """Return what `entries_into` finds, in arrays of its own."""
+    n_entries = found.sums.rows[trimmed.cut :].sum()
+    rows = np.empty(n_entries, np.int32)
+    sums = np.empty((n_entries, 4))
+    entries: Entries = entries_into(rows, sums, pair_g, pair_h, lags, n_labels, found, trimmed)
+    return entries
 
 
 @kernel
@@ -202,4 +246,62 @@ def collect(
     found = measure(pair_g, pair_h, lags, n_labels, subsample, seed, NO_NUMBERS)
     trimmed = trimming(found.sums, trim)
     entries: Entries = entries_of(pair_g, pair_h, lags, n_labels, found, trimmed)
+    return entries
+
+
+class EntryDraw(NamedTuple):
+    """Which rows get an entry; see `collect`."""
+
+    trim: float
+    subsample: float
+    seed: np.uint64
+
+
+def collect_in(
+    storage: RowStorage,
+    pair_g: npt.NDArray[np.float32],
+    pair_h: npt.NDArray[np.float32],
+    lags: npt.NDArray[np.uint8],
+    n_labels: int,
+    draw: EntryDraw,
+) -> Entries:
+    """The entries that `collect` finds, in a storage."""
+    entries: Entries
+    if not storage.spills:
+        entries = collect(pair_g, pair_h, lags, n_labels, *draw)
+        return entries
+    found = measured_in(storage, pair_g, pair_h, lags, n_labels, draw, NO_NUMBERS)
+    trimmed = trimming(found.sums, draw.trim)
+    return entries_in(storage, pair_g, pair_h, lags, n_labels, found, trimmed)
+
+
+def measured_in(
+    storage: RowStorage,
+    pair_g: npt.NDArray[np.float32],
+    pair_h: npt.NDArray[np.float32],
+    lags: npt.NDArray[np.uint8],
+    n_labels: int,
+    draw: EntryDraw,
+    numbers: npt.NDArray[np.int64],
+) -> Magnitudes:
+    """What `measure` finds, in a storage."""
+    n_rows, (_, subsample, seed) = len(pair_g), draw
+    room = MeasureRoom(storage.empty(n_rows, np.bool_), storage.empty(n_rows, np.float32))
+    found: Magnitudes = measure_into(room, pair_g, pair_h, lags, n_labels, subsample, seed, numbers)
+    return found
+
+
+def entries_in(
+    storage: RowStorage,
+    pair_g: npt.NDArray[np.float32],
+    pair_h: npt.NDArray[np.float32],
+    lags: npt.NDArray[np.uint8],
+    n_labels: int,
+    found: Magnitudes,
+    trimmed: Trimming,
+) -> Entries:
+    """The entries of rows that were measured, in a storage."""
+    n_entries = int(found.sums.rows[trimmed.cut :].sum())
+    rows, sums = storage.empty(n_entries, np.int32), storage.empty((n_entries, 4), np.float64)
+    entries: Entries = entries_into(rows, sums, pair_g, pair_h, lags, n_labels, found, trimmed)
     return entries

@@ -144,13 +144,13 @@ def _divide(
 
 @kernel
 def grow_tree(data: TreeInput, entries: Entries, limits: TreeLimits, seed: np.uint64) -> Tree:
-    """Grow a tree on the entries.
+    """Grow a tree on the entries, whose rows and sums are used up.
 
     Rows that trimming left out have no entry: they follow the left side of every split.
     """
     rule = split_rule(entries.scales, limits, seed)
     growing = start_tree(entries.totals, limits)
-    node_rows = rows_of_root(entries.rows.copy(), entries.sums.copy(), len(growing.depth))
+    node_rows = rows_of_root(entries, len(growing.depth))
     leaves = room_for_leaves(data, limits.leaves)
     lists = room_for_lists(data.n_features)
     touched = nothing_touched(data.n_features)

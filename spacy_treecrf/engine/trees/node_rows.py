@@ -31,15 +31,13 @@ class NodeRows(NamedTuple):
 
 
 @step
-def rows_of_root(
-    rows_of_entries: npt.NDArray[np.int32], sums: npt.NDArray[np.float64], n_nodes: int
-) -> NodeRows:
-    """Return all entries as the rows of node 0. The arrays, (n,) and (n, 4), become its own."""
-    n = len(rows_of_entries)
+def rows_of_root(entries: Entries, n_nodes: int) -> NodeRows:
+    """Return all entries as the rows of node 0, whose arrays they give up to the tree."""
+    n = len(entries.rows)
     rows = NodeRows(
-        rows_of_entries,
+        entries.rows,
         np.empty(n, np.int32),
-        sums,
+        entries.sums,
         np.zeros(n_nodes, np.int64),
         np.zeros(n_nodes, np.int64),
         np.full(1, n, np.int64),

@@ -104,7 +104,7 @@ def rule_of_tree(scales: npt.NDArray[np.float64], limits: TreeLimits, seed: np.u
 @kernel
 def rows_of_part(entries: Entries, n_nodes: int) -> NodeRows:
     """Return the entries of a worker, no copies, as rows of the root of so many nodes."""
-    rows: NodeRows = rows_of_root(entries.rows, entries.sums, n_nodes)
+    rows: NodeRows = rows_of_root(entries, n_nodes)
     return rows
 
 

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.contexts import NO_CONTEXTS, Contexts
-from spacy_treecrf.engine.trees.entries import collect
+from spacy_treecrf.engine.trees.entries import EntryDraw, collect_in
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.grower import grow_tree
 from spacy_treecrf.engine.trees.growing_tree import Tree
@@ -57,6 +58,7 @@ def tree_input(
     lags: npt.NDArray[np.uint8] | None = None,
     contexts: Contexts = NO_CONTEXTS,
     n_labels: int = 1,
+    storage: RowStorage = IN_MEMORY,
 ) -> TreeInput:
     """What the trees of all rounds are grown on. min_rows: rows that a feature needs to be tested.
 
@@ -64,7 +66,7 @@ def tree_input(
     """
     return TreeInput(
         data.feature_ids,
-        np.ascontiguousarray(data.feature_ids.T),
+        storage.transposed(data.feature_ids),
         data.numeric,
         int(np.searchsorted(-columns.counts, -min_rows, side="right")),
         columns.slot_range,
@@ -111,11 +113,11 @@ def grow_trees(
 
     seed: of the round. The i-th tree draws by it and i. grow: makes one tree of its entries.
     """
-    limits = tree_limits(settings)
+    limits, draw = tree_limits(settings), EntryDraw(settings.trim, settings.subsample, seed)
 
     def tree_of(i: int) -> Tree:
         g, h = gradient_of(classes[i])
-        entries = collect(g, h, rows.lags, rows.n_labels, settings.trim, settings.subsample, seed)
+        entries = collect_in(workers.storage, g, h, rows.lags, rows.n_labels, draw)
         return grow(rows, entries, limits, np.uint64(mix(seed, np.uint64(i))))
 
     return workers.map(tree_of, range(len(classes)))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.folder_setting import Folder
 from spacy_treecrf.engine.rules.rule_setting import Rules
 from spacy_treecrf.engine.setting import Boolean, Choice, Integer, Number
 
@@ -27,6 +28,8 @@ def bad_values():
             bad += [setting.high * (1.0 + 1e-9)] if math.isfinite(setting.high) else []
         elif isinstance(setting, Rules):
             bad = ["A once", 1, [1], True]  # single rules are tests/engine/rules' matter
+        elif isinstance(setting, Folder):
+            bad = ["", 1, True, ["there"], b"there", "there\0"]
         else:
             assert isinstance(setting, Boolean)
             bad = [None, "yes", 2, [True]]
@@ -61,6 +64,8 @@ def limits():
             values = [lowest, min(setting.high, 1e300)]
         elif isinstance(setting, Rules):
             values = [None, ("A once",)]
+        elif isinstance(setting, Folder):
+            values = [None, "there"]
         else:
             values = [True, False]
         yield from ((name, value) for value in values)

@@ -216,6 +216,7 @@ def test_where_nothing_is_missing_the_tree_is_the_plain_one(
     limits = TreeLimits(leaves, depth, min_rows, 1.0, 1e-9, *columns)
     nothing = np.zeros((40, 3 + n_numeric), np.bool_)
     plain = grow_tree(data, entries, limits, SEED)
+    entries = collect(pair_g, pair_h, data.lags, n_labels, 0.0, 0.9, SEED)
     tree = grow_incomplete_tree(data, entries, limits, SEED, nothing, surrogate)
     for name, expected, found in zip(plain._fields, plain, tree, strict=True):
         np.testing.assert_array_equal(found, expected, err_msg=name)
@@ -229,6 +230,7 @@ def test_trimmed_rows_follow_the_plain_tree():
     limits = TreeLimits(20, 0, 3, 1.0, 1e-9, 1.0, 1.0)
     nothing = np.zeros((20_000, 4), np.bool_)
     plain = grow_tree(data, entries, limits, SEED)
+    entries = collect(pair_g, pair_h, data.lags, 2, 0.2, 1.0, SEED)
     tree = grow_incomplete_tree(data, entries, limits, SEED, nothing, False)
     for expected, found in zip(plain, tree, strict=True):
         np.testing.assert_array_equal(found, expected)
