@@ -11,6 +11,8 @@ from numba.extending import intrinsic
 
 __all__ = [
     "LANES",
+    "WORDS_AT_ONCE",
+    "and_rows",
     "carray",
     "count_bits",
     "lowest_bit",
@@ -20,6 +22,7 @@ __all__ = [
 ]
 
 LANES = 16  # rows that `masks_of_lanes` treats at once
+WORDS_AT_ONCE = 16  # that `and_rows` holds in registers
 
 
 @intrinsic
@@ -115,6 +118,43 @@ def masks_of_lanes(
 
     counts = types.int64, types.int64
     return types.void(columns, thresholds, masks, bins, out, *counts), generate
+
+
+@intrinsic
+def and_rows(typing_context: Any, table: Any, chosen: Any, n: Any, out: Any) -> Any:
+    """And the rows chosen[:n] of a table (n_rows, len(out)) of uint64 into out.
+
+    chosen: int64. out has WORDS_AT_ONCE words or more, of which these many stay in registers while
+    all rows are applied: a loop over rows would read and write all of out for each. The last words
+    may be treated twice, which changes nothing.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args[0], signature.args[1], signature.args[3]
+        values = arguments[0], arguments[1], arguments[3]
+        views = zip(kinds, values, strict=True)
+        arrays = [context.make_array(kind)(context, builder, view) for kind, view in views]
+        table, chosen, out = (array.data for array in arrays)
+        word = ir.IntType(64)
+        words = ir.VectorType(word, WORDS_AT_ONCE)
+        size = cgutils.unpack_tuple(builder, arrays[2].shape)[0]
+        last = builder.sub(size, word(WORDS_AT_ONCE))
+        held = cgutils.alloca_once(builder, words)
+        with cgutils.for_range_slice(builder, word(0), size, word(WORDS_AT_ONCE)) as (next_, _):
+            is_last = builder.icmp_signed(">", next_, last)
+            first = builder.select(is_last, last, next_)
+            place = builder.bitcast(builder.gep(out, [first]), words.as_pointer())
+            builder.store(builder.load(place, align=8), held)
+            with cgutils.for_range(builder, arguments[2]) as loop:
+                row = builder.load(builder.gep(chosen, [loop.index]))
+                start = builder.add(builder.mul(row, size), first)
+                own = builder.bitcast(builder.gep(table, [start]), words.as_pointer())
+                both = builder.and_(builder.load(held), builder.load(own, align=8))
+                builder.store(both, held)
+            builder.store(builder.load(held), place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(table, chosen, types.int64, out), generate
 
 
 def _in_all_lanes(builder: Any, value: Any) -> Any:

@@ -31,8 +31,10 @@ from spacy_treecrf.models.compacting import compacted, without_small_weights
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import longer, new_label_forests, start_moved, wider
 from spacy_treecrf.models.quick_prediction import (
+    FirstRows,
     QuickPredictor,
     QuickRows,
+    first_rows,
     quick_predictor,
     quick_rows,
 )
@@ -72,6 +74,10 @@ class CRF(SequenceModel):
         incomplete = in_trees(self.columns.missing, self.columns.map)
         order = self.settings.context_order
         return Scorer(self.potentials, self.columns.bin_values, order, incomplete)
+
+    @cached
+    def first_rows(self) -> FirstRows | None:
+        return first_rows(self.scorer, self.chain)
 
     @cached
     def quick_rows(self) -> QuickRows | None:

@@ -19,7 +19,7 @@ from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.row_storage import IN_MEMORY, RowStorage
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.quick_prediction import QuickPredictor, QuickRows
+from spacy_treecrf.models.quick_prediction import FirstRows, QuickPredictor, QuickRows
 
 
 class ModelSettings(Protocol):
@@ -69,6 +69,11 @@ class SequenceModel(ABC):
     @abstractmethod
     def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
         """Scores of every label after every context. shape: (n_rows, n_contexts, n_labels)"""
+
+    @property
+    def first_rows(self) -> FirstRows | None:
+        """The model prepared for few encoded rows, without kernels; None: it needs kernels."""
+        return None
 
     @property
     def quick_rows(self) -> QuickRows | None:

@@ -69,6 +69,15 @@ class Predictor:
         """Score sequences. allowed: uint8 (n_rows, n_labels), 0 where a label is ruled out."""
         return ScoredSequences(self, data, allowed)
 
+    def apply_at_first(self, data: Sequences) -> ScoredSequences:
+        """What `apply` returns; few rows get scores and labels without compiled kernels."""
+        first = self.model.first_rows
+        if first is not None and self.ruled is None and self.predictor == "viterbi":
+            found = first.find(data.feature_ids, data.numeric, data.offsets)
+            if found is not None:
+                return _KnownSequences(self, data, *found, np.empty((0, 0)))
+        return self.apply(data)
+
     def apply_quickly(self, data: Sequences, marginals: bool) -> ScoredSequences:
         """What `apply` returns; few rows get scores, labels and marginals by one kernel.
 

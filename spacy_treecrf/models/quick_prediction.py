@@ -1,4 +1,7 @@
-"""A model prepared for short inputs: from dicts or rows to labels by one kernel, in this thread."""
+"""A model prepared for short inputs: from dicts or rows to labels by one kernel, in this thread.
+
+And for the first ones, by no kernel at all.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.boosting.few_rows import (
+    are_few,
+    labels_of_few,
+    linear_scores_of_few,
+    tree_scores_of_few,
+)
 from spacy_treecrf.engine.boosting.potentials import Scorer
 from spacy_treecrf.engine.boosting.small_inputs import (
     ModelArrays,
@@ -30,6 +39,7 @@ from spacy_treecrf.engine.encoding.placing import Places
 from spacy_treecrf.engine.trees.histogram import N_BINS
 
 MAX_ROWS = 256
+MAX_FIRST_ROWS = 64
 MAX_CELLS = 2**17  # of scores, and of feature ids in the slots of keys
 NO_CODES = np.empty(0, np.int32)
 
@@ -64,6 +74,25 @@ class QuickRows:
         nodes = np.zeros((n_rows if marginals else 0, n_labels))
         left = self._find(self._listed, feature_ids, numeric, offsets, scores, labels, nodes)
         return (scores, labels, nodes) if left == 0 else None
+
+
+class FirstRows:
+    """A model that gives few rows their labels before any kernel is compiled."""
+
+    def __init__(self, scorer: Scorer, transitions: Chain) -> None:
+        self._scorer, self._steps = scorer, transitions.steps
+
+    def find(
+        self, feature_ids: Labels, numeric: npt.NDArray[np.uint8], offsets: Any
+    ) -> tuple[npt.NDArray[np.float32], Labels] | None:
+        """Scores and the best labels; None: not this way."""
+        if not are_few(feature_ids, MAX_FIRST_ROWS):
+            return None
+        scorer = self._scorer
+        scores = linear_scores_of_few(scorer.linear, feature_ids, numeric)
+        postings = scorer.trees.postings
+        scores += tree_scores_of_few(postings, feature_ids, numeric, scorer.n_labels)
+        return scores[:, None, :], labels_of_few(scores, offsets, self._steps)
 
 
 def _known(
@@ -172,6 +201,12 @@ def quick_predictor(columns: Columns, scorer: Scorer, transitions: Chain) -> Qui
 def quick_rows(scorer: Scorer, transitions: Chain) -> QuickRows | None:
     """A model prepared for few rows, or None where its kind takes other steps."""
     return QuickRows(scorer, transitions) if _is_plain(scorer, transitions) else None
+
+
+def first_rows(scorer: Scorer, transitions: Chain) -> FirstRows | None:
+    """A model prepared for few rows without kernels, or None where its kind takes other steps."""
+    is_bigram = transitions.order == 1 and scorer.order == 0
+    return FirstRows(scorer, transitions) if is_bigram and _is_plain(scorer, transitions) else None
 
 
 def _is_plain(scorer: Scorer, transitions: Chain) -> bool:

@@ -236,8 +236,10 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def _scored(self, predictor: "Predictor", docs: Sequence[Doc]) -> "ScoredSequences":
         allowed = self.allowed(docs)
         self._n_calls += 1
-        if allowed is not None or self._n_calls <= QUICK_AFTER:
+        if allowed is not None:
             return predictor.apply(self.encode(docs), allowed)
+        if self._n_calls <= QUICK_AFTER:
+            return predictor.apply_at_first(self.encode(docs))
         return predictor.apply_quickly(self.encode(docs), bool(self.probabilities or self.min_prob))
 
     def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:

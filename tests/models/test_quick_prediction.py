@@ -16,7 +16,7 @@ from spacy_treecrf import BoostedCRF
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.predictor import Predictor
-from spacy_treecrf.models.quick_prediction import MAX_ROWS
+from spacy_treecrf.models.quick_prediction import MAX_FIRST_ROWS, MAX_ROWS
 from tests.engine.encoding.naive_encoding import naive_encode
 from tests.estimators.test_single_calls import ITEMS, X, Y
 from tests.tiny import SMALL
@@ -90,6 +90,27 @@ def test_few_rows_have_the_labels_and_marginals_of_the_ordinary_way(
         np.testing.assert_array_equal(
             quick.under(allowed).labels(), ordinary.under(allowed).labels()
         )
+
+
+@settings(max_examples=30, deadline=None)
+@given(sequences=st.lists(st.lists(ITEMS, max_size=20), min_size=1, max_size=4))
+def test_the_first_rows_have_the_labels_and_marginals_of_the_ordinary_way(
+    model: Any, sequences: Any
+) -> None:
+    data = Sequences.unlabelled(*naive_encode(model.columns, sequences))
+    predictor = Predictor(model, Workers(1), "viterbi")
+    first, ordinary = predictor.apply_at_first(data), predictor.apply(data)
+    is_bigram = model.settings.order == 1 and model.settings.context_order == 0
+    known = is_bigram and 0 < data.n_rows <= MAX_FIRST_ROWS
+    assert (type(first) is not type(ordinary)) == known
+    np.testing.assert_array_equal(first.labels(), ordinary.labels())
+    np.testing.assert_array_equal(first.scores, ordinary.scores)
+    np.testing.assert_array_equal(first.marginals(), ordinary.marginals())
+
+
+@pytest.mark.parametrize("name", ["surrogate", "beam"])
+def test_other_kinds_of_models_need_kernels_for_the_first_rows(name: str) -> None:
+    assert BoostedCRF(**{**SMALL, **ORDINARY[name]}).fit(X, Y).model_.first_rows is None
 
 
 @pytest.mark.parametrize("name", ORDINARY)

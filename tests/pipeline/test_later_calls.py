@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -77,3 +78,15 @@ def test_later_calls_go_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(QUICK_AFTER + 2):
         nlp("Ann saw Rome")
     assert "_KnownSequences" in quick
+
+
+def test_the_first_calls_need_no_kernel_for_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = trained_nlp("ents")
+    expected = told(nlp, TEXTS[0])
+    again = type(nlp).from_config(nlp.config)
+    again.from_bytes(nlp.to_bytes())
+    for name in ("add_tree_scores", "add_linear_scores", "viterbi_bigram", "small_rows"):
+        for module in [m for n, m in sys.modules.items() if n.startswith("spacy_treecrf.")]:
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, None)
+    assert told(again, TEXTS[0]) == expected

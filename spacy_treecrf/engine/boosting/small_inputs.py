@@ -218,28 +218,32 @@ def _add_scores(
 
 
 @step
-def _scores(listed: Ints, ends: Ints, ids: Ids, offsets: Ints) -> npt.NDArray[np.float32]:
-    """Return the scores of rows of dicts. shape: (n_rows, n_tables, n_labels)"""
-    feature_ids, numeric = _placed(listed, ends, ids)
-    scores = np.empty((len(numeric), listed[0, 0], listed[9, 2]), np.float32)
-    _add_scores(listed, feature_ids, numeric, offsets, scores)
-    return scores
+def _asked(listed: Ints, items: CodedItems, ids: Ids) -> int:
+    """Write the ids of entries; returns how many are to be asked for. No codes: they are known."""
+    return int(resolve(items, _texts(listed), ids)) if len(items.codes) else 0
 
 
 @step
-def _add_marginals(
-    listed: Ints,
-    scores: npt.NDArray[np.float32],
-    offsets: Ints,
-    nodes: npt.NDArray[np.float64],
-) -> int:
-    """Write P(y_t = k) into nodes, which are 0; returns -1 where the scaled pass gives up."""
-    n = len(offsets) - 1
-    out = Marginals(np.empty((0, 0, 0), np.float32), nodes, np.empty(n))
+def _scored(listed: Ints, ends: Ints, ids: Ids, offsets: Ints) -> ScoredChunk:
+    """Return sequences of dicts with the scores (n_rows, n_tables, n_labels) of their rows."""
+    feature_ids, numeric = _placed(listed, ends, ids)
+    scores = np.empty((len(numeric), listed[0, 0], listed[9, 2]), np.float32)
+    _add_scores(listed, feature_ids, numeric, offsets, scores)
+    return ScoredChunk(scores, offsets, 0, len(offsets) - 1)
+
+
+@step
+def _add_marginals(listed: Ints, chunk: ScoredChunk, nodes: npt.NDArray[np.float64]) -> int:
+    """Write P(y_t = k) into nodes, which are 0; returns -1 where the scaled pass gives up.
+
+    Empty nodes stay so.
+    """
+    if len(nodes) == 0:
+        return 0
+    out = Marginals(np.empty((0, 0, 0), np.float32), nodes, np.empty(chunk.last))
     allowed = np.empty((0, 0), np.uint8)
-    chunk = ScoredChunk(scores, offsets, 0, n)
     scaled_pass(chunk, _steps(listed), _float64_table(listed, 34), allowed, out)
-    for s in range(n):
+    for s in range(chunk.last):
         if np.isnan(out.log_z[s]):
             return -1
     return 0
@@ -260,9 +264,9 @@ def small_rows(
     nodes: 0 before, or empty if no marginals are wanted.
     """
     _add_scores(listed, feature_ids, numeric, offsets, scores)
-    n = len(offsets) - 1
-    viterbi_bigram(ScoredChunk(scores, offsets, 0, n), _steps(listed), labels, np.empty(n))
-    return _add_marginals(listed, scores, offsets, nodes) if len(nodes) else 0
+    chunk = ScoredChunk(scores, offsets, 0, len(offsets) - 1)
+    viterbi_bigram(chunk, _steps(listed), labels, np.empty(chunk.last))
+    return int(_add_marginals(listed, chunk, nodes))
 
 
 @kernel
@@ -277,9 +281,9 @@ def small_rows_of_any_order(
 ) -> int:
     """Do the same for chains of any order and scores that depend on the context."""
     _add_scores(listed, feature_ids, numeric, offsets, scores)
-    n = len(offsets) - 1
-    viterbi_general(ScoredChunk(scores, offsets, 0, n), _steps(listed), labels, np.empty(n))
-    return _add_marginals(listed, scores, offsets, nodes) if len(nodes) else 0
+    chunk = ScoredChunk(scores, offsets, 0, len(offsets) - 1)
+    viterbi_general(chunk, _steps(listed), labels, np.empty(chunk.last))
+    return int(_add_marginals(listed, chunk, nodes))
 
 
 @kernel
@@ -297,14 +301,11 @@ def small_labels(
 
     Then these are ASK in `ids`. codes: Empty, if `ids` are known already.
     """
-    if len(codes):
-        items = CodedItems(codes, ends, shape_of, shapes)
-        n_asked = resolve(items, _texts(listed), ids)
-        if n_asked:
-            return int(n_asked)
-    n = len(offsets) - 1
-    chunk = ScoredChunk(_scores(listed, ends, ids, offsets), offsets, 0, n)
-    viterbi_bigram(chunk, _steps(listed), labels, np.empty(n))
+    n_asked = _asked(listed, CodedItems(codes, ends, shape_of, shapes), ids)
+    if n_asked:
+        return int(n_asked)
+    chunk = _scored(listed, ends, ids, offsets)
+    viterbi_bigram(chunk, _steps(listed), labels, np.empty(chunk.last))
     return 0
 
 
@@ -320,14 +321,11 @@ def small_labels_of_any_order(
     labels: Ids,
 ) -> int:
     """Do the same for chains of any order and scores that depend on the context."""
-    if len(codes):
-        items = CodedItems(codes, ends, shape_of, shapes)
-        n_asked = resolve(items, _texts(listed), ids)
-        if n_asked:
-            return int(n_asked)
-    n = len(offsets) - 1
-    chunk = ScoredChunk(_scores(listed, ends, ids, offsets), offsets, 0, n)
-    viterbi_general(chunk, _steps(listed), labels, np.empty(n))
+    n_asked = _asked(listed, CodedItems(codes, ends, shape_of, shapes), ids)
+    if n_asked:
+        return int(n_asked)
+    chunk = _scored(listed, ends, ids, offsets)
+    viterbi_general(chunk, _steps(listed), labels, np.empty(chunk.last))
     return 0
 
 
@@ -343,9 +341,7 @@ def small_marginals(
     nodes: npt.NDArray[np.float64],
 ) -> int:
     """Write P(y_t = k) into nodes, which are 0; -1 where the scaled pass gives up."""
-    if len(codes):
-        items = CodedItems(codes, ends, shape_of, shapes)
-        n_asked = resolve(items, _texts(listed), ids)
-        if n_asked:
-            return int(n_asked)
-    return int(_add_marginals(listed, _scores(listed, ends, ids, offsets), offsets, nodes))
+    n_asked = _asked(listed, CodedItems(codes, ends, shape_of, shapes), ids)
+    if n_asked:
+        return int(n_asked)
+    return int(_add_marginals(listed, _scored(listed, ends, ids, offsets), nodes))

@@ -21,6 +21,7 @@ from spacy_treecrf.engine.trees.forest import Forest, TreeNodes
 from spacy_treecrf.engine.trees.missing_branches import MissingBranches
 from spacy_treecrf.engine.trees.posting_lists import (
     ALL_LEAVES,
+    DENSE_AT_ONCE,
     Postings,
     ScoredRows,
     apply_bins,
@@ -236,13 +237,14 @@ def add_scores_of_incomplete_rows(
     n_plain = n_trees - trees.tests_context.sum()
     walk = _room_for_walk(trees.nodes, len(postings.dense_of))
     masks = np.empty(n_trees if by_postings else 0, np.uint64)
+    dense = np.empty(DENSE_AT_ONCE, np.int64)
     for row in rows:
         _note_row(data, missing, row, trees, walk)
         if by_postings:
             for tree in range(n_trees):
                 masks[tree] = ALL_LEAVES
             apply_bins(data.numeric, row, postings, masks)
-            apply_features(data.feature_ids, row, postings, masks)
+            apply_features(data.feature_ids, row, postings, dense, masks)
         first = contexts.first[data.lags[row]]
         n_valid = contexts.first[data.lags[row] + 1] - first
         for tree in range(n_trees):

@@ -15,7 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.fixed_grid import GRID
-from spacy_treecrf.engine.intrinsics import LANES, lowest_bit, masks_of_lanes
+from spacy_treecrf.engine.intrinsics import (
+    LANES,
+    WORDS_AT_ONCE,
+    and_rows,
+    lowest_bit,
+    masks_of_lanes,
+)
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.trees.forest import Forest
@@ -28,7 +34,9 @@ ALL_LEAVES = np.uint64(0xFFFFFFFFFFFFFFFF)
 # A feature tested in more than one of so many trees is applied to all trees at once.
 DENSE_SHARE = 8
 # Rows that are scored together, tree by tree, so that a tree's leaves are in the nearest cache.
-ROWS_AT_ONCE = 16
+ROWS_AT_ONCE = 32
+# Features that are applied to all trees at once are gathered first, up to so many.
+DENSE_AT_ONCE = 64
 
 
 class ScoredRows(NamedTuple):
@@ -196,32 +204,49 @@ def build_postings(
 
 @step
 def apply_features(
-    feature_ids: npt.NDArray[np.int32], row: int, postings: Postings, masks: npt.NDArray[np.uint64]
+    feature_ids: npt.NDArray[np.int32],
+    row: int,
+    postings: Postings,
+    dense: npt.NDArray[np.int64],
+    masks: npt.NDArray[np.uint64],
 ) -> None:
-    """Clear from each tree's mask the leaves that the row's features rule out."""
+    """Clear from each tree's mask the leaves that the row's features rule out.
+
+    dense: Scratch of any length, for features that are applied together.
+    """
     n_features = len(postings.dense_of)
-    waiting = -1  # dense features are applied two at a time, which halves the passes over masks
+    n = 0
     at = np.int64(row)
     while at != NOWHERE:
         for slot in range(feature_ids.shape[1]):
             feature = feature_ids[at, slot]
             if 0 <= feature < n_features:
-                dense = postings.dense_of[feature]
-                if dense >= 0 and waiting >= 0:
-                    for tree in range(len(masks)):
-                        masks[tree] &= postings.dense[dense, tree] & postings.dense[waiting, tree]
-                    waiting = -1
-                elif dense >= 0:
-                    waiting = dense
+                if postings.dense_of[feature] >= 0:
+                    if n == len(dense):
+                        _apply_dense(postings, dense, n, masks)
+                        n = 0
+                    dense[n] = postings.dense_of[feature]
+                    n += 1
                 else:
                     for p in range(
                         postings.feature_first[feature], postings.feature_first[feature + 1]
                     ):
                         masks[postings.feature_tree[p]] &= postings.feature_mask[p]
         at = next_row(feature_ids, at)
-    if waiting >= 0:
+    _apply_dense(postings, dense, n, masks)
+
+
+@kernel(no_cpython_wrapper=True)
+def _apply_dense(
+    postings: Postings, dense: npt.NDArray[np.int64], n: int, masks: npt.NDArray[np.uint64]
+) -> None:
+    """Apply the first n features of `dense` to all trees."""
+    if len(masks) >= WORDS_AT_ONCE:
+        and_rows(postings.dense, dense, n, masks)
+        return
+    for i in range(n):
         for tree in range(len(masks)):
-            masks[tree] &= postings.dense[waiting, tree]
+            masks[tree] &= postings.dense[dense[i], tree]
 
 
 @step
@@ -365,6 +390,7 @@ def add_tree_scores(
     masks = np.empty((min(ROWS_AT_ONCE, len(rows)), n_trees), np.uint64)
     bins = np.zeros((n_numeric, LANES), np.uint8)
     lane_of = np.zeros(len(rows), np.int64)
+    dense = np.empty(DENSE_AT_ONCE, np.int64)
     bin_masks = np.empty((LANES if n_numeric else 1, n_trees), np.uint64)
     for tree in range(n_trees):
         bin_masks[0, tree] = ALL_LEAVES
@@ -378,10 +404,10 @@ def add_tree_scores(
             _apply_lanes(postings, bins, bin_masks)
         n = min(ROWS_AT_ONCE, shared - start)
         for i in range(start, start + n):
-            own = masks[i - start]
+            own, of_bins = masks[i - start], bin_masks[lane_of[i]]
             for tree in range(n_trees):  # a slice would take seconds to compile
-                own[tree] = bin_masks[lane_of[i], tree]
-            apply_features(data.feature_ids, rows[i], postings, own)
+                own[tree] = of_bins[tree]
+            apply_features(data.feature_ids, rows[i], postings, dense, own)
         _add_plain_trees(postings, masks, n, units)
         for i in range(n):
             row = rows[start + i]
