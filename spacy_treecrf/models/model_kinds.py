@@ -14,7 +14,7 @@ KINDS = {
     "memm": ("memm", "MEMM"),
     "future_memm": ("future_features", "FutureMEMM"),
     "perceptron": ("perceptron", "Perceptron"),
-    "secoc": ("secoc", "SECOC"),
+    "secoc": ("secoc.recipe", "SECOC"),
 }
 
 
