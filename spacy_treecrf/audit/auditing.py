@@ -17,6 +17,7 @@ from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.estimators.checking import checked
 from spacy_treecrf.labels.biluo import Label, TokenSpan, biluo_labels, biluo_spans
 from spacy_treecrf.labels.schemes import are_span_labels, as_biluo
 
@@ -66,6 +67,8 @@ def audit_sequences(
     settings: Settings of `BoostedCRF`.
     """
     chosen = Settings(**settings)
+    refuse_spill(chosen)
+    X, y = checked(X, y, "X", "y")
     annotation, names = annotation_of(y)
     columns, offsets, feature_ids, numeric = fit_columns(
         X, min_count=chosen.min_count, max_bins=chosen.max_bins, missing=chosen.missing
@@ -108,6 +111,11 @@ def audit_data(
         data.offsets,
         annotation.has_spans,
     )
+
+
+def refuse_spill(settings: Settings) -> None:
+    if settings.spill is not None:
+        raise ValueError("treecrf: spill is for training; leave it out, an audit is in memory")
 
 
 def annotation_of(y: Labels) -> tuple[Annotation, list[list[Label]]]:

@@ -238,7 +238,7 @@ def _edit_spans(doc: Doc, one: Correction, key: str) -> None:
     if _as_tuples(wanted) != list(one.annotated):
         raise refused(one, "another annotation")
     kept = [span for span in spans if span not in wanted]
-    if not one.annotated and set(one.suggested).intersection(_as_tuples(kept)):
+    if set(one.suggested).intersection(_as_tuples(kept)):
         raise refused(one, "the suggested annotation")
     kept += [Span(doc, a, b, label=name) for a, b, name in one.suggested]
     doc.spans[key] = sorted(kept, key=lambda span: (span.start, span.end))

@@ -54,6 +54,16 @@ def corpus(
             f"treecrf: views of spacy_treecrf.Corpus.v1 is {views!r}; use a list of "
             f"{' and '.join(map(repr, VIEWS))}, each at most once"
         )
+    if TEXT in views and join > 1:
+        raise ValueError(
+            f"treecrf: join of spacy_treecrf.Corpus.v1 is {join}, and views names 'text', which "
+            "has no boundaries; use join = 1, or leave 'text' out"
+        )
+    if len(views) > 1 and "SENT_START" not in inputs:
+        raise ValueError(
+            "treecrf: views of spacy_treecrf.Corpus.v1 names both, which are the same without "
+            'boundaries; add "SENT_START" to inputs'
+        )
     if path is None:
         raise ValueError("treecrf: path of spacy_treecrf.Corpus.v1 is null; name a .spacy file")
     attrs = [name for name in inputs if not name.startswith(EXTENSION)]

@@ -30,7 +30,7 @@ POLL_SECONDS = 1.0
 WAIT_SECONDS = 60.0  # for the first worker
 MOST_LOSSES = 20  # without a finished round
 SETTLE = "settle"
-_TIMED_OUT = (TimeoutError, asyncio.TimeoutError)
+TIMED_OUT = (TimeoutError, asyncio.TimeoutError)
 # What tasks raise when a worker has gone; whether it has is looked up.
 _LOSSES = (
     StateLost,
@@ -84,7 +84,7 @@ def call(training: str, epoch: int, method: str, *args: Any) -> Any:
     with state.lock:
         if method == SETTLE:
             state.epoch = max(state.epoch, epoch)
-            watch = DriverWatch(worker, partial(forget, training))
+            watch = DriverWatch(worker, partial(_forget_here, key))
             _WATCHES.setdefault(key, watch).keep(worker.get_current_task())
             return [span.number for span in state.spans], sorted(state.held_out)
         if epoch < state.epoch:
@@ -108,11 +108,25 @@ def call_together(
 def forget(training: str) -> None:
     """Drop what workers of this process have of a training."""
     mail.forget(training)
-    for key in [key for key in _WATCHES if key[0] == training]:
-        _WATCHES.pop(key).close()
-    for key in [key for key in _STATES if key[0] == training]:
-        _STATES.pop(key).close()
+    for key in {*_STATES, *_WATCHES}:
+        if key[0] == training:
+            _drop(key)
     gc.collect()  # rows are worth it
+
+
+def _forget_here(key: tuple[str, str]) -> None:
+    """Drop what one worker has of a training, as its driver is gone."""
+    _drop(key)
+    if not any(training == key[0] for training, _ in list(_STATES)):
+        mail.forget(key[0])
+    gc.collect()
+
+
+def _drop(key: tuple[str, str]) -> None:
+    if (watch := _WATCHES.pop(key, None)) is not None:
+        watch.close()
+    if (state := _STATES.pop(key, None)) is not None:
+        state.close()
 
 
 class Crew:
@@ -136,7 +150,7 @@ class Crew:
         """The addresses of all workers of the cluster, in order."""
         try:
             return sorted(self.client.nthreads())
-        except (OSError, *_TIMED_OUT) as error:
+        except (OSError, *TIMED_OUT) as error:
             raise ValueError(
                 "treecrf: the scheduler of the cluster does not answer any more; start it again, "
                 "and go on from the checkpoint if there is one"
@@ -190,7 +204,7 @@ class Crew:
     def _wait_for_worker(self) -> None:
         try:
             self.client.wait_for_workers(1, timeout=WAIT_SECONDS)
-        except _TIMED_OUT as error:
+        except TIMED_OUT as error:
             raise ValueError(
                 f"treecrf: the cluster has had no worker for {WAIT_SECONDS:.0f} s; start some"
             ) from error
@@ -236,7 +250,7 @@ class Crew:
         self.traffic.driver_bytes += sizeof(value)
         try:
             return self.client.scatter(value, workers=[self.members[0]], hash=False)
-        except (OSError, ValueError, *_TIMED_OUT) as error:
+        except (OSError, ValueError, *TIMED_OUT) as error:
             self.check()
             raise WorkersLost from error
 
@@ -316,7 +330,7 @@ class Crew:
                 result = future.result(timeout=POLL_SECONDS)
                 self.traffic.driver_bytes += sizeof(result)
                 return result
-            except _TIMED_OUT:
+            except TIMED_OUT:
                 if any(each.status == "error" for each in (future, *failed)):
                     raise
                 self.check()
@@ -335,7 +349,7 @@ class Crew:
 
     def close(self) -> None:
         """Drop what the workers have of this training."""
-        with contextlib.suppress(OSError, *_TIMED_OUT):  # if they have gone
+        with contextlib.suppress(OSError, *TIMED_OUT):  # if they have gone
             self.client.run(forget, self.training, on_error="ignore")
 
 

@@ -13,6 +13,7 @@ from distributed import Worker
 from tornado.ioloop import PeriodicCallback
 
 LOOK_SECONDS = 5.0
+MOST_MISSED = 3  # a client that has lost its scheduler for a moment keeps its results anew
 _LET_GO = ("cancelled", "released", "forgotten")
 
 
@@ -22,6 +23,7 @@ class DriverWatch:
     def __init__(self, worker: Worker, gone: Callable[[], None]) -> None:
         self._worker, self._gone = worker, gone
         self._kept = ""
+        self._missed = 0  # looks that found nothing, one after the other
         self._looking: PeriodicCallback | None = None
 
     def keep(self, key: str) -> None:
@@ -43,7 +45,11 @@ class DriverWatch:
 
     def _look(self) -> None:
         task = self._worker.state.tasks.get(self._kept)
-        if task is None or task.state in _LET_GO:
+        if task is not None and task.state not in _LET_GO:
+            self._missed = 0
+            return
+        self._missed += 1
+        if self._missed >= MOST_MISSED:
             self._stop()
             # It may wait for threads, and the worker has to go on.
             threading.Thread(target=self._gone, name="treecrf-forget", daemon=True).start()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, as_completed
 
 from spacy_treecrf.dask.connecting import connected
-from spacy_treecrf.dask.crew import WAIT_SECONDS, Crew
+from spacy_treecrf.dask.crew import TIMED_OUT, WAIT_SECONDS, Crew
 from spacy_treecrf.estimators import BoostedCRF
-from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences
+from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences, checked
 
 Calls = Sequence[tuple[Any, ...]]  # a function that travels, and its arguments
 
@@ -34,7 +35,7 @@ def _check_workers(client: Client) -> None:
     """Wait for a worker; refuse those that do not have this version of the package."""
     try:
         client.wait_for_workers(1, timeout=WAIT_SECONDS)
-    except TimeoutError as error:
+    except TIMED_OUT as error:
         raise ValueError(
             f"treecrf: the cluster has had no worker for {WAIT_SECONDS:.0f} seconds; start some "
             "with `dask worker`"
@@ -45,6 +46,8 @@ def _check_workers(client: Client) -> None:
 
 def _results(client: Client, calls: Calls) -> Iterator[tuple[int, Any]]:
     """The number of each call and what it returned, as it comes."""
+    if not calls:
+        return
     functions = {id(call[0]): call[0] for call in calls}
     sent = dict(
         zip(functions, client.scatter(list(functions.values()), broadcast=True), strict=True)
@@ -55,10 +58,10 @@ def _results(client: Client, calls: Calls) -> Iterator[tuple[int, Any]]:
             numbers[client.submit(_call, sent[id(function)], *args, pure=False)] = number
         for future in as_completed(list(numbers)):
             yield numbers[future], future.result()
-    except KilledWorker as error:
+    except (KilledWorker, CancelledError) as error:
         raise ValueError(
-            "treecrf: workers died several times in the same training; look into their logs, or "
-            "give them more memory"
+            "treecrf: workers died, and with them what their trainings need; look into their logs, "
+            "or give them more memory"
         ) from error
     finally:
         client.cancel(list(numbers))
@@ -89,6 +92,9 @@ def average(
     chosen = list(seeds)
     if not chosen:
         raise ValueError("treecrf: seeds is empty; name a seed for each model of the average")
+    X, y = checked(X, y, "X", "y", soft=True)
+    if X_dev is not None and y_dev is not None:
+        X_dev, y_dev = checked(X_dev, y_dev, "X_dev", "y_dev")
     fitting = _Fitting((X, y, X_dev, y_dev), {"threads": 1, **settings})
     for seed in chosen:
         BoostedCRF(**{**fitting.settings, "seed": seed})._recipe()  # refuses wrong settings

@@ -30,6 +30,9 @@ class Call(NamedTuple):
     number: int
 
 
+FORGOTTEN = 2**62  # an epoch behind all others, so that tasks which still wait are over
+
+
 class _Mailbox:
     """The messages of all workers of this process that nobody has taken yet."""
 
@@ -61,14 +64,16 @@ class _Mailbox:
 
     def begin(self, training: str, epoch: int) -> None:
         with self._changed:
-            self._epochs[training] = max(epoch, self._epochs.get(training, 0))
+            known = self._epochs.get(training, 0)
+            # One that was forgotten goes on: only a driver that is there begins a time.
+            self._epochs[training] = epoch if known == FORGOTTEN else max(epoch, known)
             for key in [key for key in self._mail if self._is_over(key[0])]:
                 del self._mail[key]
             self._changed.notify_all()
 
     def forget(self, training: str) -> None:
         with self._changed:
-            self._epochs[training] = 2**62  # for tasks that still wait
+            self._epochs[training] = FORGOTTEN
             self._mail = {k: v for k, v in self._mail.items() if k[0].training != training}
             self._changed.notify_all()
 

@@ -102,6 +102,7 @@ class Learner:
 
     def begin(self, examples: Sequence[Example]) -> None:
         """Start a new model for the shim's labels, with the features of the examples."""
+        self.shim.recipe.storage.check()
         docs = [example.predicted for example in examples]
         self._provisional = self.features.reads_annotations
         if self._provisional:

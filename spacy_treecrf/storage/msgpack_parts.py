@@ -36,5 +36,7 @@ def _add(value: Any, parts: list[Part], packer: Any) -> None:
             _add(item, parts, packer)
     elif isinstance(value, bytes | memoryview) and LONG <= len(value) < 2**32:
         parts += [_BINARY_32.pack(_BINARY_32_CODE, len(value)), value]
-    else:
+    elif isinstance(value, list | tuple):
         parts.append(msgpack.packb(value, use_bin_type=True))
+    else:
+        parts.append(packer.pack(value))

@@ -49,6 +49,11 @@ class PipelineTagger:
         if source.endswith(".spacy"):
             n, pairs = self._examples(source)
         else:
+            if self.as_text:
+                raise ValueError(
+                    f"treecrf: {source} is a column file, which has its tokens; leave --as-text "
+                    "out, or pass a .spacy file"
+                )
             file = read_column_file(source, encoding)
             n = len(file.sequences)
             return self._n_chunks(n), self._column_file_chunks(file, gold)

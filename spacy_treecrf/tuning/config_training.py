@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from spacy.language import Language
 from spacy.util import import_file, load_config_from_str
 from thinc.api import Config
 
@@ -17,6 +18,7 @@ from spacy_treecrf.tuning.training import run_training
 # spaCy's loop draws from generators of the whole process, and so does the collector of scores.
 _ONE_AT_A_TIME = threading.Lock()
 ARCHITECTURES = "spacy_treecrf."
+FACTORY = "treecrf"
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,9 @@ def with_one_thread(config: Config) -> Config:
     """The config with models of treecrf that take one thread, unless it names their number."""
     changed = config.copy()
     for component in changed.get("components", {}).values():
+        if component.get("factory") == FACTORY and "model" not in component:
+            defaults = Language.get_factory_meta(FACTORY).default_config or {}
+            component["model"] = dict(defaults["model"])
         model = component.get("model", {})
         if str(model.get("@architectures")).startswith(ARCHITECTURES) and not model.get("threads"):
             model["threads"] = 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.audit import denoise_sequences
+from spacy_treecrf.audit import denoise_sequences, denoising
 from tests.audit.spoiled import QUICK
 from tests.columnar.tiny_columns import tiny_rows
 
@@ -88,12 +88,23 @@ def test_same_seed_gives_the_same_lattices_whatever_the_threads():
         ({"order": 2}, "order is 2"),
         ({"documents": [1]}, "1 documents for 200 sequences"),
         ({"folds": 1}, "folds is 1"),
+        ({"constraints": "observed"}, "constraints is 'observed'"),
+        ({"spill": "somewhere"}, "spill is for training"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, message):
     X, _, noisy = noisy_data()
     with pytest.raises(ValueError, match=f"treecrf: {message}"):
         denoise_sequences(X, noisy, **{**QUICK, **wrong})
+
+
+def test_sequences_of_other_lengths_and_too_large_lattices_are_refused(monkeypatch):
+    X, _, noisy = noisy_data()
+    with pytest.raises(ValueError, match=r"^treecrf: X\[0\]"):
+        denoise_sequences(X, [noisy[0][:-1], *noisy[1:]])
+    monkeypatch.setattr(denoising, "MOST_BYTES", 2**10)
+    with pytest.raises(ValueError, match=r"^treecrf: the lattices of .* positions with 4 labels"):
+        denoise_sequences(X, noisy)
 
 
 def test_labels_that_are_all_unknown_are_refused():

@@ -61,6 +61,10 @@ def test_docs_are_shown_as_sentences_and_as_text(tmp_path: Path) -> None:
     for views in ([], ["text", "text"], ["texts"]):
         with pytest.raises(ValueError, match=r"^treecrf: views of .*'sentences' and 'text'"):
             corpus(path, views=views)
+    with pytest.raises(ValueError, match=r"^treecrf: join of .* is 2, and views names 'text'"):
+        corpus(path, ["SENT_START"], join=2, views=["text"])
+    with pytest.raises(ValueError, match=r"^treecrf: views .* add \"SENT_START\" to inputs"):
+        corpus(path, views=["sentences", "text"])
 
 
 def test_extensions_are_inputs_by_name(tmp_path: Path) -> None:

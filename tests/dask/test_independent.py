@@ -41,6 +41,11 @@ def test_an_average_of_seeds_is_that_of_local_models(client: Client) -> None:
     assert stored(found) == stored(BoostedCRF.average(local))
 
 
+def test_nothing_to_do_is_done_at_once(client: Client) -> None:
+    with independent_calls(client) as run_all:
+        assert list(run_all([])) == []
+
+
 def test_wrong_averages_are_refused(client: Client) -> None:
     data = make_data(5)
     with pytest.raises(ValueError, match=r"^treecrf: seeds is empty"):

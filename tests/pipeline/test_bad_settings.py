@@ -13,6 +13,7 @@ from confection import ConfigValidationError
 from spacy.util import load_model_from_config
 
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.folder_setting import Folder
 from spacy_treecrf.engine.limits import MAX_LEAVES
 from spacy_treecrf.engine.setting import Boolean, Integer, Number, Setting
 from spacy_treecrf.pipeline.architectures import boosted_crf
@@ -32,6 +33,8 @@ def bad_values(setting: Setting) -> list[Any]:
         too_high = [setting.high * 1.1] if math.isfinite(setting.high) else []
         too_low = setting.low if setting.above else setting.low - 1e-7
         return [too_low, -1.0, *too_high, *NOT_A_NUMBER]
+    if isinstance(setting, Folder):
+        return ["", 5]
     return ["perhaps", 3] if isinstance(setting, Boolean) else ["unheard of", "", 5]
 
 
