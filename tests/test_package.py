@@ -67,7 +67,7 @@ ROOMS = {
     "configs": set(),
     # docs of .spacy files are read by what imports spaCy, where a part is such a file
     "dask": ENGINE
-    | {"models", "estimators", "columnar"}
+    | {"models", "models/secoc", "estimators", "columnar"}
     | {"formats", "pipeline", "pipeline/tasks"},
     "distribute": ENGINE | {"models", "features", "pipeline", "pipeline/tasks", "dask"},
 }

@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spacy_treecrf.dask.doc_parts import doc_features, read_docs
     from spacy_treecrf.dask.estimator import DaskBoostedCRF
-    from spacy_treecrf.dask.independent import average, independent_calls
+    from spacy_treecrf.dask.independent import average, independent_calls, output_code
 
-__all__ = ["DaskBoostedCRF", "average", "doc_features", "independent_calls", "read_docs"]
+__all__ = [
+    "DaskBoostedCRF",
+    "average",
+    "doc_features",
+    "independent_calls",
+    "output_code",
+    "read_docs",
+]
 _MODULES = {
     "DaskBoostedCRF": "estimator",
     "average": "independent",
     "doc_features": "doc_parts",
     "independent_calls": "independent",
+    "output_code": "independent",
     "read_docs": "doc_parts",
 }
 
