@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from distributed import Client, LocalCluster
 from spacy.tokens import Doc, DocBin, Span
@@ -55,6 +56,16 @@ def test_docs_become_what_a_column_file_of_their_sentences_becomes(tmp_path: Pat
     expected = column_data(Template(("word", "label")), parse_column_file(rows, "a"))
     assert read_docs(path, "ents") == expected
     assert doc_features([DOG, DOG]) == [*expected[0], *expected[0]]
+
+
+def test_docs_are_read_from_wherever_fsspec_reads() -> None:
+    for name in ("a", "b"):
+        with fsspec.open(f"memory://docs/{name}.spacy", "wb") as file:
+            file.write(DocBin(docs=[DOG]).to_bytes())
+    expected = read_docs("memory://docs/a.spacy", "ents")
+    assert expected[0] == doc_features([DOG])
+    parts = list_parts("memory://docs/*.spacy", "parts", task="ents")
+    assert [part.read(None) for part in parts] == [expected, expected]
 
 
 def test_a_doc_without_boundaries_is_one_sequence_and_an_empty_one_is_none(tmp_path: Path) -> None:
