@@ -65,7 +65,10 @@ ROOMS = {
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
     "distillation": BASE | {"corpora", "columnar", "pipeline"},
     "configs": set(),
-    "dask": ENGINE | {"models", "estimators", "columnar"},
+    # docs of .spacy files are read by what imports spaCy, where a part is such a file
+    "dask": ENGINE
+    | {"models", "models/secoc", "estimators", "columnar"}
+    | {"formats", "pipeline", "pipeline/tasks"},
     "distribute": ENGINE | {"models", "features", "pipeline", "pipeline/tasks", "dask"},
 }
 # The command line stands above all rooms.

@@ -1,7 +1,8 @@
 """Training on a Dask cluster: the same model, bit for bit, as on one machine.
 
-Only the command line may import this room; importing it loads dask and distributed, which the extra
-`[dask]` installs. Modules that do not speak to the cluster do not import them.
+The command line and `distribute` may import this room; importing it loads dask and distributed,
+which the extra `[dask]` installs. Modules that do not speak to the cluster do not import them, and
+only `doc_parts`, which reads .spacy files, imports spaCy.
 """
 
 from __future__ import annotations
@@ -10,14 +11,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spacy_treecrf.dask.doc_parts import doc_features, read_docs
     from spacy_treecrf.dask.estimator import DaskBoostedCRF
-    from spacy_treecrf.dask.independent import average, independent_calls
+    from spacy_treecrf.dask.independent import average, independent_calls, output_code
 
-__all__ = ["DaskBoostedCRF", "average", "independent_calls"]
+__all__ = [
+    "DaskBoostedCRF",
+    "average",
+    "doc_features",
+    "independent_calls",
+    "output_code",
+    "read_docs",
+]
 _MODULES = {
     "DaskBoostedCRF": "estimator",
     "average": "independent",
+    "doc_features": "doc_parts",
     "independent_calls": "independent",
+    "output_code": "independent",
+    "read_docs": "doc_parts",
 }
 
 

@@ -75,21 +75,24 @@ class DaskBoostedCRF:
         dev_parts: Any = None,
         *,
         template: Template | None = None,
+        task: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_rounds: int = 5,
     ) -> DaskBoostedCRF:
         """Learn from parts; with held-out parts, stop early and keep the best round.
 
         parts: A dask bag of (X, y) sequences, a list of delayed (X, y) lists, or paths (also globs
-            and addresses of fsspec) of column files.
-        template: How column files are read; by default as `spacy-treecrf train` does.
+            and addresses of fsspec) of column files or of `.spacy` files.
+        template: How column files are read; by default as `spacy-treecrf train` does. Of `.spacy`
+            files, what words become.
+        task: Which annotation of `.spacy` files is learned, e.g. "ents"; see `read_docs`.
         checkpoint: A file for the model so far, written every few rounds. If it is there, training
             goes on from it, on this cluster or another one.
         """
         settings = self._check()
-        training = list_parts(parts, "parts", template)
+        training = list_parts(parts, "parts", template, task)
         template = training[0].template if template is None else template
-        held_out = [] if dev_parts is None else list_parts(dev_parts, "dev_parts", template)
+        held_out = [] if dev_parts is None else list_parts(dev_parts, "dev_parts", template, task)
         training, held_out = (
             [replace(part, spill=settings.spill) for part in some] for some in (training, held_out)
         )

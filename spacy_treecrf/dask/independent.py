@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, as_completed
 
 from spacy_treecrf.dask.connecting import connected
 from spacy_treecrf.dask.crew import TIMED_OUT, WAIT_SECONDS, Crew
-from spacy_treecrf.estimators import BoostedCRF
+from spacy_treecrf.engine.setting import refused
+from spacy_treecrf.estimators import SECOCCRF, BoostedCRF
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences, checked
+from spacy_treecrf.models.model import Trainer
+from spacy_treecrf.models.secoc.bits import BitsTrainer, RunAll
 
 Calls = Sequence[tuple[Any, ...]]  # a function that travels, and its arguments
 
@@ -44,7 +47,7 @@ def _check_workers(client: Client) -> None:
     crew.check_versions(crew.present())
 
 
-def _results(client: Client, calls: Calls) -> Iterator[tuple[int, Any]]:
+def _results(client: Client, calls: Calls) -> Generator[tuple[int, Any], None, None]:
     """The number of each call and what it returned, as it comes."""
     if not calls:
         return
@@ -65,6 +68,18 @@ def _results(client: Client, calls: Calls) -> Iterator[tuple[int, Any]]:
         ) from error
     finally:
         client.cancel(list(numbers))
+
+
+def _in_order(client: Client, calls: Calls) -> Generator[Any, None, None]:
+    """What each call returned, in the order of the calls."""
+    waiting: dict[int, Any] = {}
+    following = 0
+    with closing(_results(client, calls)) as results:
+        for number, result in results:
+            waiting[number] = result
+            while following in waiting:
+                yield waiting.pop(following)
+                following += 1
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
@@ -98,12 +113,9 @@ def average(
     fitting = _Fitting((X, y, X_dev, y_dev), {"threads": 1, **settings})
     for seed in chosen:
         BoostedCRF(**{**fitting.settings, "seed": seed})._recipe()  # refuses wrong settings
-    models: dict[int, BoostedCRF] = {}
     with connected(client) as cluster:
         _check_workers(cluster)
-        for number, model in _results(cluster, [(fitting, seed) for seed in chosen]):
-            models[number] = model
-    return BoostedCRF.average(models[number] for number in range(len(chosen)))
+        return BoostedCRF.average(_in_order(cluster, [(fitting, seed) for seed in chosen]))
 
 
 class _Fitting:
@@ -115,3 +127,55 @@ class _Fitting:
 
     def __call__(self, seed: int) -> BoostedCRF:
         return BoostedCRF(**{**self.settings, "seed": seed}).fit(*self.data)
+
+
+def output_code(
+    X: FeatureSequences,
+    y: LabelSequences,
+    X_dev: FeatureSequences | None = None,
+    y_dev: LabelSequences | None = None,
+    *,
+    client: Client | str | None = None,
+    **settings: Any,
+) -> SECOCCRF:
+    """The `SECOCCRF` whose bits are learned by themselves, each (on each fold) on some worker.
+
+    X, y, X_dev, y_dev: As `SECOCCRF.fit` takes them.
+    client: As of `average`.
+    settings: Those of `SECOCCRF`, with training="columns" and without history: other bits depend on
+    each other.
+    """
+    code = _CodeOnCluster(**settings)
+    _refuse_dependent_bits(code)
+    with connected(client) as cluster, ExitStack() as stack:
+        _check_workers(cluster)
+        code._run_all = lambda learner, tasks: stack.enter_context(
+            closing(_in_order(cluster, [(learner, *task) for task in tasks]))
+        )
+        code.fit(X, y, X_dev, y_dev)
+    found = SECOCCRF(**settings)
+    found.model_, found.integer_labels_ = code.model_, code.integer_labels_
+    return found
+
+
+class _CodeOnCluster(SECOCCRF):
+    _run_all: RunAll
+
+    def _train(self, trainer: Trainer) -> None:
+        assert isinstance(trainer, BitsTrainer)
+        trainer.learn_elsewhere(self._run_all)
+        super()._train(trainer)
+
+
+def _refuse_dependent_bits(code: SECOCCRF) -> None:
+    settings = code._recipe().settings
+    if settings.history != 0:
+        raise refused("history", settings.history, "0 on a cluster, where no bit sees another")
+    if settings.training != "columns":
+        raise refused(
+            "training",
+            settings.training,
+            "'columns' on a cluster, where bits are learned by themselves",
+        )
+    if code.warm_start:
+        raise refused("warm_start", True, "False on a cluster")

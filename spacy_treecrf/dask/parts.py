@@ -13,9 +13,11 @@ from spacy_treecrf.columnar.template import Template, make_template
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences, checked
 
 PARTS = (
-    "use a dask bag of (X, y) sequences, a list of delayed (X, y) lists, or paths of column files"
+    "use a dask bag of (X, y) sequences, a list of delayed (X, y) lists, or paths of column files "
+    "or .spacy files"
 )
-PAIRS, LISTS, COLUMNS = "pairs", "lists", "columns"
+PAIRS, LISTS, COLUMNS, DOCS = "pairs", "lists", "columns", "docs"
+DOC_FILE = ".spacy"
 Labelled = tuple[FeatureSequences, LabelSequences]
 
 
@@ -24,9 +26,10 @@ class Part:
     """A part, not yet read: `source` is a path, or a delayed object that a task is given."""
 
     name: str  # for error messages
-    kind: str  # PAIRS, LISTS or COLUMNS
+    kind: str  # PAIRS, LISTS, COLUMNS or DOCS
     source: Any
-    template: Template | None = None  # of column files
+    template: Template | None = None  # of files
+    task: str | None = None  # of docs: which annotation their labels are
     share: tuple[int, int] = (0, 1)  # which of how many equal shares of its sequences
     spill: str | None = None  # the folder, on the worker, for arrays of the rows of its training
 
@@ -55,6 +58,12 @@ class Part:
         if self.kind == COLUMNS:
             assert self.template is not None
             return column_data(self.template, read_columns(self.source))
+        if self.kind == DOCS:
+            from spacy_treecrf.dask.doc_parts import read_annotated
+
+            assert self.task is not None
+            assert self.template is not None
+            return read_annotated(self.source, self.task, self.template)
         if self.kind == PAIRS:
             pairs = [_pair(pair, "a sequence of the bag") for pair in value]
             return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -94,10 +103,16 @@ def column_data(template: Template, file: ColumnFile) -> Labelled:
     return list(features_of(template, None, sequences, file.place)), labels
 
 
-def list_parts(given: Any, name: str, template: Template | None = None) -> list[Part]:
+def list_parts(
+    given: Any, name: str, template: Template | None = None, task: str | None = None
+) -> list[Part]:
     """The parts that a user passed. name: that of the argument, for messages."""
     if isinstance(given, (str, bytes)) or hasattr(given, "__fspath__"):
         given = [given]
+    if isinstance(given, (list, tuple)) and given and all(map(_is_path, given)):
+        return _files([str(one) for one in given], name, template, task)
+    if task is not None:
+        raise ValueError(f"treecrf: task is {task!r}, and {name} names no files; {_FILES_OF_TASK}")
     if hasattr(given, "to_delayed"):
         delayed = given.to_delayed()
         return _numbered(delayed, PAIRS, name)
@@ -105,11 +120,16 @@ def list_parts(given: Any, name: str, template: Template | None = None) -> list[
         raise ValueError(f"treecrf: {name} is a {type(given).__name__}; {PARTS}")
     if not given:
         raise ValueError(f"treecrf: {name} holds no parts; pass at least one")
-    if all(isinstance(one, str) or hasattr(one, "__fspath__") for one in given):
-        return _files([str(one) for one in given], name, template)
     if all(hasattr(one, "__dask_graph__") or isinstance(one, tuple) for one in given):
         return _numbered(given, LISTS, name)
     raise ValueError(f"treecrf: {name} holds a {type(given[0]).__name__}; {PARTS}")
+
+
+_FILES_OF_TASK = "a task says what the labels of .spacy files are: leave it out for other parts"
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) or hasattr(value, "__fspath__")
 
 
 def _numbered(sources: Sequence[Any], kind: str, name: str) -> list[Part]:
@@ -132,9 +152,34 @@ def file_paths(given: list[str], name: str) -> list[str]:
     return paths
 
 
-def _files(given: list[str], name: str, template: Template | None) -> list[Part]:
+def _files(given: list[str], name: str, template: Template | None, task: str | None) -> list[Part]:
     paths = file_paths(given, name)
+    if task is not None or any(path.endswith(DOC_FILE) for path in paths):
+        return _doc_files(paths, template, task)
     if template is None:
         with naming(paths[0]):
             template = make_template(read_columns(paths[0]))
     return [Part(path, COLUMNS, path, template) for path in paths]
+
+
+def _doc_files(paths: list[str], template: Template | None, task: str | None) -> list[Part]:
+    """Parts of .spacy files, all of them for one task."""
+    others = [path for path in paths if not path.endswith(DOC_FILE)]
+    if others and task is not None:
+        raise ValueError(f"treecrf: part {others[0]} is no .spacy file; {_FILES_OF_TASK}")
+    if others:
+        raise ValueError(
+            f"treecrf: part {others[0]} is no .spacy file, and other parts are; use files of one "
+            "kind"
+        )
+    if task is None:
+        raise ValueError(
+            f"treecrf: part {paths[0]} is a .spacy file, and no task says what its labels are; "
+            "name it, e.g. fit(..., task='ents')"
+        )
+    from spacy_treecrf.dask.doc_parts import WORDS, check_template
+    from spacy_treecrf.pipeline.tasks import make_task
+
+    make_task(task)  # refuses unknown names
+    template = WORDS if template is None else check_template(template)
+    return [Part(path, DOCS, path, template, task) for path in paths]

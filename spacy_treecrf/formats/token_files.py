@@ -158,12 +158,25 @@ def read_json_docs(path: Path) -> Iterator[Doc]:
 def read_spacy_docs(path: Path) -> Iterator[Doc]:
     """The docs of a .spacy file."""
     try:
-        yield from DocBin().from_disk(path).get_docs(Vocab())
+        data = path.read_bytes()
+    except OSError as error:
+        raise _no_spacy_file(path, error) from error
+    yield from parse_spacy_docs(data, path)
+
+
+def parse_spacy_docs(data: bytes, name: str | Path) -> Iterator[Doc]:
+    """The docs of a .spacy file that was read as these bytes; errors call it by the name."""
+    try:
+        yield from DocBin().from_bytes(data).get_docs(Vocab())
     except MemoryError:
         raise
     except Exception as error:  # spaCy, srsly and zlib raise many kinds
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise ValueError(f"treecrf: cannot read {path} as a .spacy file ({reason})") from error
+        raise _no_spacy_file(name, error) from error
+
+
+def _no_spacy_file(name: str | Path, error: Exception) -> ValueError:
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return ValueError(f"treecrf: cannot read {name} as a .spacy file ({reason})")
 
 
 def write_spacy_docs(docs: Iterable[Doc]) -> Iterator[bytes]:

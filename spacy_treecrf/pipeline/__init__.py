@@ -1,4 +1,5 @@
 """The spaCy pipe: factory, tasks, architectures, training through spaCy's loop.
 
-Taggers and the command line may import it; it imports models, features, labels and engine.
+Taggers, the command line and what reads docs for a cluster may import it; it imports models,
+features, labels and engine.
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 import dask
 
-from spacy_treecrf import BoostedCRF
+from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.storage import container
 
 Labelled = tuple[list[list[dict[str, Any]]], list[list[str | None]]]
@@ -41,6 +41,6 @@ def cut(data: Labelled, *cuts: int) -> list[Any]:
     return [dask.delayed((X[a:b], y[a:b])) for a, b in bounds]
 
 
-def stored(estimator: BoostedCRF) -> bytes:
+def stored(estimator: SequenceEstimator) -> bytes:
     """The model as bytes."""
     return container.dump(estimator.model_.to_state())

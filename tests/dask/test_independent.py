@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 from distributed import Client, LocalCluster
 
-from spacy_treecrf import BoostedCRF
-from spacy_treecrf.dask import DaskBoostedCRF, average, independent_calls
+from spacy_treecrf import SECOCCRF, BoostedCRF
+from spacy_treecrf.dask import DaskBoostedCRF, average, independent_calls, output_code
 from spacy_treecrf.tuning.journal import Journal, Result
 from spacy_treecrf.tuning.search import Plan, search
 from spacy_treecrf.tuning.training import load_config
@@ -54,6 +55,57 @@ def test_wrong_averages_are_refused(client: Client) -> None:
         average(*data, seeds=[1], client=client, leaves=0)
     with pytest.raises(ValueError, match=r"^treecrf: X holds 5 sequences, y holds 4"):
         average(data[0], data[1][:4], seeds=[1, 2], client=client)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"base": BoostedCRF(order=0, rounds=3, leaves=4), "training": "columns", "bits": 11},
+        {"base": BoostedCRF(rounds=3, leaves=4), "decoding": "l1", "code": "exhaustive"},
+        {"base": "perceptron", "bits": 9, "seed": 5},
+    ],
+    ids=["cross-fitted", "whole", "perceptron"],
+)
+def test_an_output_code_of_independent_bits_is_the_local_one(
+    client: Client, settings: dict[str, Any]
+) -> None:
+    data, dev = make_data(60, unknown=0.05), make_data(20, seed=1)
+    for given in (data, (*data, *dev)):
+        found = output_code(*given, client=client, **settings)
+        assert type(found) is SECOCCRF
+        local = SECOCCRF(**settings).fit(*given)
+        assert stored(found) == stored(local)
+        assert found.predict(dev[0]) == local.predict(dev[0])
+
+
+def test_early_stopping_of_an_output_code_leaves_no_task(client: Client) -> None:
+    def with_more_labels(X: list[Any], y: list[Any]) -> list[list[str]]:
+        pairs = [zip(items, labels, strict=True) for items, labels in zip(X, y, strict=True)]
+        return [[f"{label}.{len(item['w'])}" for item, label in own] for own in pairs]
+
+    (X, y), (X_dev, y_dev) = make_data(60), make_data(20, seed=1)
+    wrong = [list(reversed(labels)) for labels in with_more_labels(X_dev, y_dev)]
+    given = (X, with_more_labels(X, y), X_dev, wrong)
+    base = BoostedCRF(order=0, rounds=2, leaves=4, patience=1)
+    settings: dict[str, Any] = {"base": base, "decoding": "l1", "bits": 60}
+    local = SECOCCRF(**settings).fit(*given)
+    found = output_code(*given, client=client, **settings)
+    assert found.model_.rounds == local.model_.rounds < 60
+    assert stored(found) == stored(local)
+    for _ in range(500):  # the client forgets them in a thread of its own
+        if client.futures:
+            time.sleep(0.02)
+    assert not client.futures
+
+
+def test_bits_that_depend_on_each_other_are_refused() -> None:
+    data = make_data(5)
+    with pytest.raises(ValueError, match=r"'training' is 'joint'.*'columns' on a cluster"):
+        output_code(*data)
+    with pytest.raises(ValueError, match=r"'history' is 2.*0 on a cluster"):
+        output_code(*data, history=2)
+    with pytest.raises(ValueError, match=r"'warm_start' is True"):
+        output_code(*data, training="columns", warm_start=True)
 
 
 def test_a_search_on_a_cluster_finds_what_a_local_one_finds(client: Client, tmp_path: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.linear import LinearWeights
-from spacy_treecrf.engine.boosting.potentials import Potentials, Scorer, mean_potentials
+from spacy_treecrf.engine.boosting.potentials import Potentials, mean_potentials
 from spacy_treecrf.engine.boosting.rounds import (
     Callback,
     HeldOut,
@@ -20,45 +20,24 @@ from spacy_treecrf.engine.boosting.rounds import (
     refuse_forbidden_labels,
     run_rounds,
 )
-from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.chain.constraints import first_forbidden
-from spacy_treecrf.engine.codes.bits import (
-    bit_probabilities,
-    boosted_bit,
-    perceptron_bit,
-    with_cascade,
-)
 from spacy_treecrf.engine.codes.cascade import WINDOW, cascade_columns
 from spacy_treecrf.engine.codes.chain_fitting import fit_label_chain
 from spacy_treecrf.engine.codes.code_words import label_scores
 from spacy_treecrf.engine.codes.cross_fitting import CrossFitted
-from spacy_treecrf.engine.sampling import mix
-from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import NUMERIC
 from spacy_treecrf.models.model import Trainer
+from spacy_treecrf.models.secoc.bit_learner import BitLearner, LearnedBit
 from spacy_treecrf.models.secoc.model import SECOCModel
-
-Floats = npt.NDArray[np.float32]
 
 # Bits that are learned between two looks at the held-out data, and at Ctrl-C.
 BATCH = 8
-_ALONE = Workers(1)
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Rows that the models of bits learn from, and rows that they predict for later bits.
-
-    The two have no row in common if bits are cross-fitted; else both are all of the data.
-    """
-
-    learned: Sequences
-    learned_rows: npt.NDArray[np.int64]  # in the training data
-    predicted: Sequences
-    predicted_rows: npt.NDArray[np.int64]
+# Runs a learner for bits and folds; what it learns comes in their order.
+RunAll = Callable[[BitLearner, Sequence[tuple[int, int]]], Iterator[LearnedBit]]
 
 
 class BitsTrainer(Trainer):
@@ -79,8 +58,10 @@ class BitsTrainer(Trainer):
         self._model = model
         self._workers = workers
         self._held_out = held_out
-        every = np.arange(data.n_rows)
-        self._folds = self._cut() if self._crosses else [Fold(data, every, data, every)]
+        settings = model.settings
+        n_folds = min(settings.folds, data.n_sequences) if self._crosses else 1
+        self._learner = BitLearner(settings, model.code, model.columns, data, n_folds)
+        self._from_elsewhere: Iterator[LearnedBit] | None = None
         # P(bit = 1) as later bits and the chain see it. Bits that were learned before from other
         # data are not cross-fitted here: the finished model predicts them.
         self._seen = np.zeros((data.n_rows, model.n_bits), np.float32)
@@ -92,6 +73,12 @@ class BitsTrainer(Trainer):
         )
         self._fitted = True
         self._goal = model.n_bits
+
+    def learn_elsewhere(self, run_all: RunAll) -> None:
+        """Let all bits that are left, none of which sees another, be learned by `run_all`."""
+        assert self._model.settings.history == 0
+        left = range(self._model.rounds, self._model.n_bits)
+        self._from_elsewhere = run_all(self._learner, self._tasks(left))
 
     @property
     def model(self) -> SECOCModel:
@@ -157,64 +144,34 @@ class BitsTrainer(Trainer):
         wanted = by_cascade or (settings.decoding == "joint" and settings.history == 0)
         return wanted and self.data.n_sequences > 1
 
-    def _cut(self) -> list[Fold]:
-        """Folds of about as many sequences each, drawn by the seed."""
-        settings, data = self._model.settings, self.data
-        n = min(settings.folds, data.n_sequences)
-        keys = [mix(np.uint64(settings.seed), np.uint64(s)) for s in range(data.n_sequences)]
-        fold_of = np.empty(data.n_sequences, np.int64)
-        fold_of[np.argsort(np.array(keys, np.uint64), kind="stable")] = (
-            np.arange(data.n_sequences) % n
-        )
-        of_row = np.repeat(fold_of, np.diff(data.offsets))
-        return [
-            Fold(
-                data.subset(np.flatnonzero(fold_of != f)),
-                np.flatnonzero(of_row != f),
-                data.subset(np.flatnonzero(fold_of == f)),
-                np.flatnonzero(of_row == f),
-            )
-            for f in range(n)
-        ]
-
     def _learn(self, numbers: Sequence[int]) -> list[tuple[int, Potentials]]:
         """Learn bits that do not see each other, and note their predictions in `_seen`.
 
         A cross-fitted bit is the mean of what its folds have learned. A bit learned from all rows
         would predict other values than those that later bits have learned from.
         """
-        tasks = [(j, fold) for j in numbers for fold in self._folds]
+        tasks, folds = self._tasks(numbers), self._learner.folds
         learned: dict[int, list[Potentials]] = {j: [] for j in numbers}
-        found = self._workers.map(self._learn_one, tasks)
+        if self._from_elsewhere is not None:
+            found = list(islice(self._from_elsewhere, len(tasks)))
+        else:
+            found = self._workers.map(self._learn_one, tasks)
         for (j, fold), (bit, seen) in zip(tasks, found, strict=True):
             learned[j].append(bit)
-            self._seen[fold.predicted_rows, j] = seen
+            self._seen[folds[fold].predicted_rows, j] = seen
         return [(j, mean_potentials(bits)) for j, bits in learned.items()]
 
-    def _learn_one(self, task: tuple[int, Fold]) -> tuple[Potentials, Floats]:
-        """A bit that is learned on a fold, and its P(bit = 1) in the rows that it predicts."""
+    def _tasks(self, numbers: Sequence[int]) -> list[tuple[int, int]]:
+        """Bits and the folds that each is learned on."""
+        return [(j, fold) for j in numbers for fold in range(self._learner.n_folds)]
+
+    def _learn_one(self, task: tuple[int, int]) -> LearnedBit:
         j, fold = task
-        model = self._model
-        settings, base = model.settings, model.settings.base
-        data, others = fold.learned, fold.predicted
-        n_history = settings.n_history(j)
-        columns = with_cascade(model.columns, n_history)
+        n_history = self._model.settings.n_history(j)
+        cascade = None
         if n_history:
             cascade = cascade_columns(self._seen[:, j - n_history : j], self.data.offsets)
-            data = _widened(data, cascade[fold.learned_rows])
-            others = _widened(others, cascade[fold.predicted_rows])
-        bits = model.code[np.maximum(data.labels, 0), j].astype(np.int32)
-        bits[data.labels == UNKNOWN_LABEL] = UNKNOWN_LABEL
-        data = replace(data, labels=bits)
-        seed = int(mix(np.uint64(settings.seed), np.uint64(j))) % 2**63
-        if isinstance(base, Settings):
-            bit = boosted_bit(data, columns, replace(base, seed=seed))
-        else:
-            assert base.rounds is not None
-            bit = perceptron_bit(data, columns, base.rounds, base.order, seed)
-        context_order = base.context_order if isinstance(base, Settings) else 0
-        scorer = Scorer(bit, columns.bin_values, context_order)
-        return bit, bit_probabilities(scorer, bit.edges, base.order, others, _ALONE)
+        return self._learner(j, fold, cascade)
 
     def _with_chain(self, model: SECOCModel) -> SECOCModel:
         settings = model.settings
@@ -242,10 +199,6 @@ class BitsTrainer(Trainer):
 
 
 CHAIN_RIDGE = 1.0
-
-
-def _widened(data: Sequences, numeric: npt.NDArray[np.uint8]) -> Sequences:
-    return replace(data, numeric=np.concatenate([data.numeric, numeric], axis=1))
 
 
 def _with_bits(model: SECOCModel, bits: list[tuple[int, Potentials]]) -> SECOCModel:
