@@ -45,7 +45,7 @@ def corpus(
         sequence="auto" or "sentence". Docs with a weight or a teacher's lattice are not joined.
     views: How each doc is shown, one example for each: "sentences" (with its boundaries, where
         SENT_START is among the inputs) and "text" (without boundaries, as a text comes in use). A
-        pipe that learns from both does well on both.
+        pipe that learns from both does well on both. A doc without boundaries is shown once.
     """
     if join < 1:
         raise ValueError(f"treecrf: join of spacy_treecrf.Corpus.v1 is {join}; use 1 or more")
@@ -106,9 +106,10 @@ def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
 
 
 def _shown(doc: Doc, views: list[str]) -> Iterator[Doc]:
-    """The doc in each of the views."""
-    for view in views:
-        if view == SENTENCES:
+    """The doc in each of the views; only once, if it has no boundaries."""
+    has_boundaries = doc.has_annotation("SENT_START")
+    for view in views if has_boundaries else views[:1]:
+        if view == SENTENCES or not has_boundaries:
             yield doc
             continue
         text = doc.copy()

@@ -56,7 +56,9 @@ def test_docs_are_shown_as_sentences_and_as_text(tmp_path: Path) -> None:
     for example in (sentences, text):
         assert not example.predicted.ents
         assert [ent.text for ent in example.reference.ents] == ["Mary"]
-    (alone,) = corpus(path, ["SENT_START"], views=["text"])(nlp)
+    DocBin(docs=[doc, nlp.make_doc("no boundaries")]).to_disk(path)
+    assert len(list(corpus(path, ["SENT_START"], views=["sentences", "text"])(nlp))) == 3
+    alone, _ = corpus(path, ["SENT_START"], views=["text"])(nlp)
     assert not alone.predicted.has_annotation("SENT_START")
     for views in ([], ["text", "text"], ["texts"]):
         with pytest.raises(ValueError, match=r"^treecrf: views of .*'sentences' and 'text'"):
