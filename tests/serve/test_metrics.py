@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from spacy_treecrf.serve.metrics import SECONDS, Metrics
-from tests.serve.servers import Server, wait_until
+from tests.serve.servers import Server
 
 METRICS = 'path="/metrics",method="GET",status="200"'
 SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z]+="[^"]*",?)+)\})? ([0-9.e+-]+)$')
@@ -30,18 +34,21 @@ def samples(text: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_requests_are_counted_by_path_method_and_status(server: Server) -> None:
+@pytest.fixture
+def own_server(model: Path) -> Iterator[Server]:
+    """A server that no other test has asked: long answers are counted when all of them is gone."""
+    with Server(model) as running:
+        yield running
+
+
+def test_requests_are_counted_by_path_method_and_status(own_server: Server) -> None:
+    server = own_server
+
     def counted() -> dict[str, float]:
         name = "treecrf_requests_total"
         now = samples(server.client.get("/metrics").text)
         return defaultdict(float, {labels: n for (own, labels), n in now.items() if own == name})
 
-    def at_rest() -> bool:
-        """Whether requests of other tests are counted; a long answer is when all of it is gone."""
-        first, then = counted(), counted()
-        return {labels for labels in then if then[labels] != first[labels]} == {METRICS}
-
-    wait_until(at_rest)
     before = counted()
     server.annotate(text="Ann")
     server.client.post("/annotate", json={"text": 1})
