@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,25 @@ def test_one_token_for_each_character_and_the_same_text(text: str) -> None:
     assert doc.text == text
     assert [token.text for token in doc] == list(text)
     assert not any(token.whitespace_ for token in doc)
+
+
+@given(TEXTS)
+@settings(deadline=None)
+def test_words_and_what_is_between_them_are_sentences_if_asked_for(text: str) -> None:
+    doc = CharacterTokenizer(NLP.vocab, words=True)(text)
+    assert doc.text == text
+    assert [sentence.text for sentence in doc.sents] == naive_words(text)
+
+
+def naive_words(text: str) -> list[str]:
+    """Runs of characters that have a letter or digit on each side before any blank, and the rest."""
+
+    def in_word(i: int) -> bool:
+        before = text[: i + 1][::-1].split()[:1] if not text[i].isspace() else []
+        after = text[i:].split()[:1] if not text[i].isspace() else []
+        return all(any(map(str.isalnum, run)) for run in before + after) and bool(before)
+
+    return ["".join(text[i] for i in run) for _, run in groupby(range(len(text)), in_word)]
 
 
 def test_tokenizer_from_a_config_and_through_bytes_and_disk(tmp_path: Any) -> None:
