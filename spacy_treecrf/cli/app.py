@@ -27,6 +27,7 @@ from spacy_treecrf.cli import (
     tag,
     train,
     tune,
+    vectors,
     warmup,
 )
 
@@ -70,6 +71,7 @@ app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+app.command("vectors", epilog=vectors.EXAMPLES)(vectors.vectors)
 app.command("warmup", epilog=warmup.EXAMPLES)(warmup.warmup)
 app.add_typer(corpus.app, name="corpus")
 

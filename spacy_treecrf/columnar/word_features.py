@@ -11,8 +11,8 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spacy_treecrf.columnar.word_vectors import read_vectors, vectors_of, vectors_state
 from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:
@@ -103,36 +103,28 @@ class WordFeatures:
         return Batch(docs, offsets, [ORTH])
 
     def to_state(self) -> dict[str, Any]:
-        vectors = self.vocab.vectors
-        entries = list(vectors.key2row.items()) if self.vectors else []
-        data = vectors.data if self.vectors else np.empty((0, 0))
         return {
             "clusters": self.clusters,
             "vectors": self.vectors,
             "gazetteers": self.gazetteers,
             "sources": self._extractor.to_state(),
-            "vector_attr": int(vectors.attr),
-            "vector_keys": np.array([key for key, _ in entries], np.uint64),
-            "vector_rows": np.array([row for _, row in entries], np.int32),
-            # Half precision, in which they were learned from too, as its bits.
-            "vector_data": np.asarray(data, np.float16).view(np.uint16),
+            **vectors_state(self.vocab.vectors if self.vectors else None),
         }
 
     @classmethod
     def from_state(cls, reader: StateReader) -> WordFeatures:
         from spacy.vocab import Vocab
 
-        bits = reader.array("vector_data", np.uint16, (None, None))
-        keys = reader.array("vector_keys", np.uint64, (None,))
-        rows = reader.array("vector_rows", np.int32, (len(keys),), 0, len(bits) - 1)
-        attr = reader.integer("vector_attr", 0, 2**16)
         vectors = reader.boolean("vectors")
         gazetteers: dict[str, Any] = {
             name: [] for name in reader.strings("gazetteers", unique=True)
         }
         vocab = Vocab()
+        stored = read_vectors(reader, vocab)
+        if vectors and stored is None:
+            reader.fail("vector_data", "vectors, because the model has them", "none")
         if vectors:
-            vocab.vectors = _vectors(vocab, bits.view(np.float16), keys, rows, attr)
+            vocab.vectors = stored
         found = cls(vocab, reader.boolean("clusters"), vectors, gazetteers)
         found._extractor.from_state(reader.table("sources"))
         return found
@@ -159,46 +151,11 @@ def make_word_features(texts: Sequence[str]) -> WordFeatures | None:
     language, source = given.pop(CLUSTERS, ""), given.pop(VECTORS, "")
     vocab = Vocab(lex_attr_getters={LANG: lambda _: language})
     if source:
-        vocab.vectors = _vectors_of(vocab, source)
+        vocab.vectors = vectors_of(vocab, source)
     lists = {name.removeprefix(GAZETTEER): path for name, path in given.items()}
     found = WordFeatures(vocab, bool(language), bool(source), lists)
     found.load()
     return found
-
-
-def _vectors_of(vocab: Vocab, pipeline: str) -> Any:
-    """The vectors of a pipeline, in half precision; nothing else of the pipeline is kept."""
-    import spacy
-
-    try:
-        found = spacy.load(pipeline, exclude=["treecrf"]).vocab.vectors
-    except OSError as error:
-        raise ValueError(
-            f"treecrf: --features vectors={pipeline}: no pipeline of spaCy is there ({error}); "
-            "name a folder or an installed package"
-        ) from error
-    if not found.size or str(found.mode) == "floret":
-        raise ValueError(
-            f"treecrf: --features vectors={pipeline}: the pipeline has no table of word vectors"
-        )
-    keys = np.array(list(found.key2row), np.uint64)
-    rows = np.array(list(found.key2row.values()), np.int32)
-    return _vectors(vocab, np.asarray(found.data, np.float16), keys, rows, int(found.attr))
-
-
-def _vectors(
-    vocab: Vocab,
-    data: npt.NDArray[np.float16],
-    keys: npt.NDArray[np.uint64],
-    rows: npt.NDArray[np.int32],
-    attr: int,
-) -> Any:
-    from spacy.vectors import Vectors  # type: ignore[import-not-found]
-
-    table = Vectors(strings=vocab.strings, data=data.astype(np.float32), attr=attr)
-    for key, row in zip(keys.tolist(), rows.tolist(), strict=True):
-        table.add(key, row=row)
-    return table
 
 
 def _put(items: Items, key: str, values: Sequence[Any], offset: int) -> None:

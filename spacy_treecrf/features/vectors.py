@@ -89,10 +89,12 @@ class Vectors:
         self.check(vocab)
         vectors = vocab.vectors
         if str(vectors.mode) == "floret" or not hasattr(vectors, "key2row"):
+            if not texts:
+                return np.empty((0, self.width))
             # The vocab may have lost the strings, so texts are passed.
-            return (
-                _finite(_on_cpu(vectors.get_batch(texts))) if texts else np.empty((0, self.width))
-            )
+            if vectors.attr == NORM:
+                texts = [vocab[key].norm_ for key in keys.tolist()]
+            return _finite(_on_cpu(vectors.get_batch(lowers if vectors.attr == LOWER else texts)))
         if vectors.attr == ORTH:
             wanted = keys.tolist()
         elif vectors.attr == LOWER:

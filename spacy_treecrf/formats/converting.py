@@ -192,7 +192,7 @@ def _content(
     if isinstance(reader, TokenFormat):
         return writer.write(_counted_docs(reader.read(source), tally, writer.entities_alone))
     texts = _texts(reader, source, options, tally)
-    return writer.write(to_docs(texts, _blank(options.language), options.alignment, tally))
+    return writer.write(to_docs(texts, blank_pipeline(options.language), options.alignment, tally))
 
 
 def _texts(
@@ -217,7 +217,8 @@ def _counted_docs(docs: Iterable[Doc], tally: Tally, entities_alone: bool) -> It
         yield doc
 
 
-def _blank(language: str) -> Language:
+def blank_pipeline(language: str) -> Language:
+    """A pipeline of a language that has a tokenizer and nothing else."""
     import spacy
 
     try:

@@ -12,6 +12,7 @@ from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.sequences import MISSING_BIN
 from spacy_treecrf.features.extractor import Extractor
 from spacy_treecrf.features.token_features import create_token_features
+from spacy_treecrf.features.vectors import Vectors
 from tests.features.naive import decoded, numbers, offsets_of
 from tests.refusals import assert_refused
 
@@ -98,3 +99,19 @@ def test_floret_vectors() -> None:
     doc = Doc(nlp.vocab, words=["one", "two", "three"])
     _, _, numeric = numbers(only_vectors(), [doc])
     assert (numeric[:, 2:] != MISSING_BIN).all()
+
+
+@pytest.mark.parametrize("attribute", ["ORTH", "LOWER", "NORM"])
+def test_floret_vectors_are_those_that_spacy_gives_a_token(attribute: str) -> None:
+    nlp = spacy.blank("en")
+    data = np.random.default_rng(0).normal(size=(40, 2)).astype("f")
+    nlp.vocab.vectors = spacy.vectors.Vectors(
+        strings=nlp.vocab.strings, data=data, mode="floret", minn=2, maxn=3, attr=attribute
+    )
+    doc = nlp.make_doc("The Cat saw THE cat")
+    keys = np.array([token.orth for token in doc], np.uint64)
+    texts = [token.text for token in doc]
+    source = Vectors(4, [0], "numeric")
+    source.width = 2
+    found = source.values(nlp.vocab, keys, texts, [text.lower() for text in texts])
+    np.testing.assert_array_equal(found, [token.vector for token in doc])
