@@ -1,4 +1,4 @@
-"""Word vectors within a model for column files, in half precision: a table of words, or floret's."""
+"""Word vectors within a model for column files, in half precision: by word, or floret's."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from spacy.util import DummyTokenizer, registry
 from spacy.vocab import Vocab
 
-# From a letter or digit to the last one before a blank: "rock'n'roll" and "mother-in-law" are words.
+# From a letter or digit to the last one before a blank: "rock'n'roll", "mother-in-law".
 WORD = re.compile(r"[^\W_](?:\S*[^\W_])?")
 
 

@@ -23,8 +23,8 @@ def make_hyphenator(
     attribute: The attribute of letters that tells where hyphens may follow: token._.<attribute>.
     label: Its value there. hyphen: What is written; "\\u00ad" is the hyphen that shows only where
     a line breaks.
-    probability: Hyphens that the tagger is less sure of are left out: in print, a wrong one is worse
-    than none. It needs `probabilities = true` in the tagger's config.
+    probability: Hyphens that the tagger is less sure of are left out: in print, a wrong one is
+    worse than none. It needs `probabilities = true` in the tagger's config.
     """
     if not 0 <= probability <= 1:
         raise ValueError(

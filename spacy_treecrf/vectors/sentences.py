@@ -25,7 +25,8 @@ def _lines(path: Path, nlp: Language, encoding: str) -> Iterator[Doc]:
     number = 0
     try:
         with path.open(encoding=encoding) as file:
-            for number, line in enumerate(file, 1):
+            for line in file:
+                number += 1
                 for start in range(0, len(line), nlp.max_length):
                     yield nlp.make_doc(line[start : start + nlp.max_length].strip())
     except OSError as error:

@@ -38,7 +38,7 @@ def test_words_and_what_is_between_them_are_sentences_if_asked_for(text: str) ->
 
 
 def naive_words(text: str) -> list[str]:
-    """Runs of characters that have a letter or digit on each side before any blank, and the rest."""
+    """Runs of characters with a letter or digit on each side before any blank, and the rest."""
 
     def in_word(i: int) -> bool:
         before = text[: i + 1][::-1].split()[:1] if not text[i].isspace() else []

@@ -77,7 +77,7 @@ def test_a_line_longer_than_spacy_takes_is_cut(tmp_path: Path) -> None:
     text = tmp_path / "long.txt"
     text.write_text("one two three four five", encoding="utf-8")
     read = list(read_sentences([text], nlp, "utf-8"))
-    assert "".join(sum(read, [])) == "onetwothreefourfive"
+    assert "".join(word for words in read for word in words) == "onetwothreefourfive"
     assert all(len(" ".join(words)) <= 10 for words in read)
 
 
