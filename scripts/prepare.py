@@ -1,4 +1,4 @@
-"""Write the corpus of a task into corpus/<task>/; its source is fetched if need be.
+"""Write the corpus of a task, its source fetched if need be, into corpus/<task>/.
 
 Nothing is fetched that is below the folder named by TREECRF_CORPORA, or below assets/.
 """
@@ -42,6 +42,9 @@ def prepare(
     split: Annotated[
         str, typer.Option(help="Split rule of the corpus; default: the task's.")
     ] = OWN,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the files; default: corpus/<task>.")
+    ] = None,
 ) -> None:
     """Write train.spacy, dev.spacy and test.spacy."""
     if task not in TASKS:
@@ -50,7 +53,7 @@ def prepare(
     provide(find_corpus(name), Path("project.yml"))
     prepared = prepare_corpus(
         name,
-        Path("corpus", task),
+        output or Path("corpus", task),
         split=own if split == OWN else split,
         force=True,
         report=say,

@@ -89,6 +89,7 @@ def test_each_step_can_be_run_alone_and_each_task_as_a_workflow(project: Path) -
     for name in EXPERIMENTS:
         assert scripts[name] == [f"python -m scripts.reproduce --full {name}"]
     assert runs.pop("secoc") == ["secoc-figures"]
+    assert runs.pop("gallery") == ["gallery-letters", "gallery-hyphenate"]
     assert set(runs) == {"chunk", "ner", "nettalk", "hyphenate", "protein", "ocr"}
     for name, steps in runs.items():
         tasks = [re.findall(r"--vars\.task (\w+) ", scripts[step][0]) for step in steps]
