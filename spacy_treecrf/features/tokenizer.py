@@ -8,8 +8,8 @@ from spacy.tokens import Doc
 from spacy.util import DummyTokenizer, registry
 from spacy.vocab import Vocab
 
-# From a letter or digit to the last one before a blank: "rock'n'roll", "mother-in-law".
-WORD = re.compile(r"[^\W_](?:\S*[^\W_])?")
+# Letters and digits with apostrophes between: "rock'n'roll" is a word, "mother-in-law" three.
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 @registry.tokenizers("spacy_treecrf.CharacterTokenizer.v1")  # type: ignore[untyped-decorator]
