@@ -315,7 +315,7 @@ class WorkerState:
 
     def grow(
         self,
-        exchange: Exchange,
+        exchange: Exchange[Any],
         round_: int,
         labels: Sequence[int],
         trimmed: Sequence[Trimming],
