@@ -35,8 +35,10 @@ from spacy_treecrf.engine.trees.entries import MagnitudeSums, Trimming, trimming
 from spacy_treecrf.engine.trees.forest import Forest, grow_forest
 from spacy_treecrf.engine.trees.growing_tree import Tree
 
-# Labels whose trees grow in step: as many as have so many entries on a worker.
+# Labels whose trees grow at the same time: as many as have so many entries on a worker, and no
+# more than these, because each tree has rooms for its histograms, and files where rows are spilled.
 BATCH_ENTRIES = 2**23
+BATCH_LABELS = 64
 
 TRY_AGAIN = 20  # rounds after which trees are taken for no chains
 
@@ -187,11 +189,11 @@ class ClusterBooster(RoundBooster):
 
 
 def batches(n_entries: Sequence[int], most: int) -> list[list[int]]:
-    """Labels in order, cut where they have more entries together than is wanted."""
+    """Labels in order, cut where they are too many or have more entries together than is wanted."""
     found: list[list[int]] = []
     total = 0
     for label, n in enumerate(n_entries):
-        if not found or total + n > most:
+        if not found or total + n > most or len(found[-1]) == BATCH_LABELS:
             found.append([])
             total = 0
         found[-1].append(label)
