@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.dask.cluster_rows import Encoding, PlacedRows
 from spacy_treecrf.dask.crew import Traffic, WorkersLost
-from spacy_treecrf.dask.growing_together import Grown
+from spacy_treecrf.dask.growing_together import Grown, groups_of
 from spacy_treecrf.dask.shard import Job, ShardTotals
 from spacy_treecrf.engine.boosting.annotation import AnnotationTotals
 from spacy_treecrf.engine.boosting.boosting import RoundBooster
@@ -178,8 +178,10 @@ class ClusterBooster(RoundBooster):
         """The trees of some labels, grown in step by all workers."""
         crew = self.crew
         careful = self._is_chain and round_ % TRY_AGAIN > 0
+        n_owners = len(crew.members)
+        n_groups = groups_of(len(labels), n_owners, crew.most_threads())
         found: list[Grown] = crew.together(
-            "grow", round_, labels, trimmed, len(crew.members), careful
+            "grow", round_, labels, trimmed, n_owners, n_groups, careful
         )
         if not careful:
             self._is_chain = found[0].n_exchanges > self.settings.leaves // 2

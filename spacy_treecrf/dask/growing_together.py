@@ -87,10 +87,9 @@ def in_turn(works: Sequence[Swaps[Result]], exchange: Exchange[Any]) -> list[Res
     return [results[i] for i in range(len(works))]
 
 
-def groups_of(n_trees: int, n_peers: int, threads: int) -> list[range]:
-    """The trees that grow in step, for each group. A group has work for all threads."""
-    n_groups = 1 if n_peers == 1 else max(1, min(GROUPS, n_trees // threads))
-    return [range(first, n_trees, n_groups) for first in range(n_groups)]
+def groups_of(n_trees: int, n_workers: int, threads: int) -> int:
+    """How many groups of trees take turns, each with work for so many threads of a worker."""
+    return 1 if n_workers == 1 else max(1, min(GROUPS, n_trees // threads))
 
 
 class GrowingTogether:
@@ -119,9 +118,10 @@ class GrowingTogether:
         trimmed: Sequence[Trimming],
         limits: TreeLimits,
         round_seed: np.uint64,
+        n_groups: int,
     ) -> Grown:
-        """The trees of these labels. trimmed: of all labels"""
-        groups = groups_of(len(labels), len(self.bounds) - 1, self.workers.threads)
+        """The trees of these labels. trimmed: of all labels. n_groups: the same on all workers"""
+        groups = [range(first, len(labels), n_groups) for first in range(n_groups)]
         works = [
             _Group(self, [self.trees[i] for i in group]).grow(
                 [labels[i] for i in group], trimmed, limits, round_seed

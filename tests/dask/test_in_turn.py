@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from distributed import Client, Scheduler, SpecCluster, Worker
 
+from spacy_treecrf import BoostedCRF
+from spacy_treecrf.dask import DaskBoostedCRF
 from spacy_treecrf.dask.growing_together import groups_of, in_turn
+from tests.dask.cluster_data import cut, make_data, stored
 
 
 class Letters:
@@ -73,17 +77,29 @@ def test_a_failure_of_one_work_ends_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_trees", "n_peers", "threads", "sizes"),
+    ("n_trees", "n_workers", "threads", "expected"),
     [
-        (22, 1, 1, [22]),  # nobody to wait for
-        (22, 2, 1, [11, 11]),
-        (5, 3, 2, [3, 2]),
-        (5, 3, 4, [5]),  # a group has work for all threads
-        (1, 2, 1, [1]),
-        (2, 2, 8, [2]),
+        (22, 1, 1, 1),  # nobody to wait for
+        (22, 2, 1, 2),
+        (5, 3, 2, 2),
+        (5, 3, 4, 1),  # a group has work for all threads
+        (1, 2, 1, 1),
+        (2, 2, 8, 1),
     ],
 )
-def test_groups_have_all_trees_and_work_for_all_threads(n_trees, n_peers, threads, sizes) -> None:
-    groups = groups_of(n_trees, n_peers, threads)
-    assert [len(group) for group in groups] == sizes
-    assert sorted(i for group in groups for i in group) == list(range(n_trees))
+def test_groups_have_work_for_all_threads(n_trees, n_workers, threads, expected) -> None:
+    assert groups_of(n_trees, n_workers, threads) == expected
+
+
+@pytest.mark.slow
+def test_workers_of_different_numbers_of_threads_learn_the_same() -> None:
+    data = make_data(700)  # of five labels: two groups for one thread, one for four
+    settings = {"rounds": 3, "linear_rounds": 1, "leaves": 6, "family": "separate"}
+    workers = {
+        number: {"cls": Worker, "options": {"nthreads": threads}}
+        for number, threads in enumerate((1, 4))
+    }
+    scheduler = {"cls": Scheduler, "options": {"dashboard_address": ":0"}}
+    with SpecCluster(workers=workers, scheduler=scheduler) as cluster, Client(cluster) as client:
+        found = DaskBoostedCRF(client, **settings).fit(cut(data, 350))
+    assert stored(found.to_local()) == stored(BoostedCRF(**settings).fit(*data))
