@@ -67,7 +67,8 @@ def on_cluster(parts: list[Part], n_workers: int, settings: dict[str, Any]) -> d
         LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        small = [dask.delayed(make_part)(2400, *parts[0][1:])]
+        # Each worker has rows, and mail: a training of few rows would stay on one of them.
+        small = [dask.delayed(make_part, pure=False)(9600, *part[1:]) for part in parts[:n_workers]]
         warm = {**settings, "rounds": settings["linear_rounds"] + 2}
         DaskBoostedCRF(client, **warm).fit(small)  # compiles kernels
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.dask.cluster_rows import Encoding, PlacedRows
 from spacy_treecrf.dask.crew import Traffic, WorkersLost
-from spacy_treecrf.dask.growing_together import Grown
+from spacy_treecrf.dask.growing_together import Grown, groups_of
 from spacy_treecrf.dask.shard import Job, ShardTotals
 from spacy_treecrf.engine.boosting.annotation import AnnotationTotals
 from spacy_treecrf.engine.boosting.boosting import RoundBooster
@@ -35,8 +35,10 @@ from spacy_treecrf.engine.trees.entries import MagnitudeSums, Trimming, trimming
 from spacy_treecrf.engine.trees.forest import Forest, grow_forest
 from spacy_treecrf.engine.trees.growing_tree import Tree
 
-# Labels whose trees grow in step: as many as have so many entries on a worker.
+# Labels whose trees grow at the same time: as many as have so many entries on a worker, and no
+# more than these, because each tree has rooms for its histograms, and files where rows are spilled.
 BATCH_ENTRIES = 2**23
+BATCH_LABELS = 64
 
 TRY_AGAIN = 20  # rounds after which trees are taken for no chains
 
@@ -176,8 +178,10 @@ class ClusterBooster(RoundBooster):
         """The trees of some labels, grown in step by all workers."""
         crew = self.crew
         careful = self._is_chain and round_ % TRY_AGAIN > 0
+        n_owners = len(crew.members)
+        n_groups = groups_of(len(labels), n_owners, crew.most_threads())
         found: list[Grown] = crew.together(
-            "grow", round_, labels, trimmed, len(crew.members), careful
+            "grow", round_, labels, trimmed, n_owners, n_groups, careful
         )
         if not careful:
             self._is_chain = found[0].n_exchanges > self.settings.leaves // 2
@@ -187,11 +191,11 @@ class ClusterBooster(RoundBooster):
 
 
 def batches(n_entries: Sequence[int], most: int) -> list[list[int]]:
-    """Labels in order, cut where they have more entries together than is wanted."""
+    """Labels in order, cut where they are too many or have more entries together than is wanted."""
     found: list[list[int]] = []
     total = 0
     for label, n in enumerate(n_entries):
-        if not found or total + n > most:
+        if not found or total + n > most or len(found[-1]) == BATCH_LABELS:
             found.append([])
             total = 0
         found[-1].append(label)

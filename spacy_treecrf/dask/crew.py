@@ -148,8 +148,17 @@ class Crew:
 
     def present(self) -> list[str]:
         """The addresses of all workers of the cluster, in order."""
+        return sorted(self._threads())
+
+    def most_threads(self) -> int:
+        """The threads of the member that has most of them."""
+        threads = self._threads()
+        return max(threads.get(member, 1) for member in self.members)
+
+    def _threads(self) -> dict[str, int]:
+        """How many threads each worker of the cluster has."""
         try:
-            return sorted(self.client.nthreads())
+            return dict(self.client.nthreads())
         except (OSError, *TIMED_OUT) as error:
             raise ValueError(
                 "treecrf: the scheduler of the cluster does not answer any more; start it again, "

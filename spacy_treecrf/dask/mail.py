@@ -6,6 +6,7 @@ Each message has a number within one call of a task, so that what comes early wa
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -105,6 +106,14 @@ def open_mailbox(worker: Worker) -> None:
     worker.handlers.setdefault(f"{OPERATION}_ping", _ping)
 
 
+class Sent(NamedTuple):
+    """What was sent to all workers at once: they send the same number here."""
+
+    number: int
+    own: Any  # what this worker has for itself
+    under_way: list[Future[Any]]
+
+
 class Post:
     """What one worker sends to the others, and gets from them, in one call.
 
@@ -113,45 +122,43 @@ class Post:
 
     def __init__(self, worker: Worker, call: Call, peers: Sequence[str], me: int) -> None:
         self._worker, self._call, self.peers, self.me = worker, call, peers, me
-        self._step = 0
-        self._sent: list[Future[Any]] = []
-        self.messages = 0
+        self._numbers = itertools.count(1)
 
-    def swap(self, outgoing: Sequence[Any]) -> list[Any]:
-        """Send each worker its value; returns what all have sent here, in their order."""
-        self._step += 1
-        for peer, value in enumerate(outgoing):
-            if peer != self.me:
-                self._send(peer, value)
+    def send(self, outgoing: Sequence[Any]) -> Sent:
+        """Send each worker its value, and do not wait. All workers send in the same order."""
+        number = next(self._numbers)
+        under_way = [
+            self._send(peer, number, value)
+            for peer, value in enumerate(outgoing)
+            if peer != self.me
+        ]
+        return Sent(number, outgoing[self.me], under_way)
+
+    def take(self, sent: Sent) -> list[Any]:
+        """Wait for what all have sent here under the same number; returns it in their order."""
         found = [
-            outgoing[peer] if peer == self.me else self._take(peer)
+            sent.own if peer == self.me else self._take(peer, sent.number)
             for peer in range(len(self.peers))
         ]
-        sent, self._sent = self._sent, []
-        for future in sent:
+        for future in sent.under_way:
             try:
                 future.result()
             except _FAILURES as error:
                 raise StateLost("a worker takes no mail") from error
         return found
 
-    def swap_all(self, value: Any) -> list[Any]:
-        """Send the same value to all."""
-        return self.swap([value] * len(self.peers))
-
-    def _send(self, peer: int, value: Any) -> None:
+    def _send(self, peer: int, number: int, value: Any) -> Future[Any]:
         address = self.peers[peer]
-        key = [address, self._step, self.me]
+        key = [address, number, self.me]
 
         async def send() -> None:
             remote = getattr(self._worker.rpc(address), OPERATION)
             await remote(call=list(self._call), key=key, value=to_serialize(value))
 
-        self.messages += 1
-        self._sent.append(self._run(send()))
+        return self._run(send())
 
-    def _take(self, peer: int) -> Any:
-        key = self.peers[self.me], self._step, peer
+    def _take(self, peer: int, number: int) -> Any:
+        key = self.peers[self.me], number, peer
         while True:
             try:
                 return _MAILBOX.take(self._call, key, PATIENCE)

@@ -38,6 +38,7 @@ from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.exact_sums import exact_terms
+from spacy_treecrf.engine.row_storage import RowStorage
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.entries import (
@@ -45,8 +46,10 @@ from spacy_treecrf.engine.trees.entries import (
     EntryDraw,
     Magnitudes,
     MagnitudeSums,
+    MeasureRoom,
     Trimming,
     entries_in,
+    measure_into,
     measured_in,
 )
 from spacy_treecrf.engine.trees.tree_input import Entries
@@ -219,10 +222,15 @@ class Shard:
         lags, n_labels, storage = self.train.lags, self.job.n_labels, self.workers.storage
         draw = EntryDraw(self.job.settings.trim, subsample, seed)
         self.measured = {}
+        rooms = _rooms_in_files(storage, n_labels, len(lags)) if storage.spills else None
 
         def sums(label: int) -> MagnitudeSums:
             g, h = gradient_of(label)
-            found = measured_in(storage, g, h, lags, n_labels, draw, numbers)
+            found: Magnitudes
+            if rooms is None:
+                found = measured_in(storage, g, h, lags, n_labels, draw, numbers)
+            else:
+                found = measure_into(rooms[label], g, h, lags, n_labels, subsample, seed, numbers)
             self.measured[label] = found
             return found.sums
 
@@ -233,3 +241,10 @@ class Shard:
         lags, n_labels = self.train.lags, self.job.n_labels
         found = self.measured.pop(label)
         return entries_in(self.workers.storage, *gradient, lags, n_labels, found, trimmed)
+
+
+def _rooms_in_files(storage: RowStorage, n_labels: int, n_rows: int) -> list[MeasureRoom]:
+    """Room to measure the rows of each label: files for all of them, as each costs a handle."""
+    sampled = storage.empty((n_labels, n_rows), np.bool_)
+    magnitudes = storage.empty((n_labels, n_rows), np.float32)
+    return [MeasureRoom(*of_label) for of_label in zip(sampled, magnitudes, strict=True)]

@@ -71,7 +71,8 @@ def slice_for_owner(found: NodeSums, owner: int, bounds: npt.NDArray[np.int64]) 
     n_owners = len(bounds) - 1
     bins = found.bins[numeric_range(len(found.bins), owner, n_owners)]
     contexts = found.contexts if owner == 0 else found.contexts[:0]
-    first, last = np.searchsorted(found.features, bounds[owner : owner + 2])
+    ends = bounds[owner : owner + 2].astype(found.features.dtype)  # else all features are converted
+    first, last = np.searchsorted(found.features, ends)
     return NodeSums(found.features[first:last], found.sums[first:last], bins, contexts)
 
 

@@ -315,11 +315,12 @@ class WorkerState:
 
     def grow(
         self,
-        exchange: Exchange,
+        exchange: Exchange[Any],
         round_: int,
         labels: Sequence[int],
         trimmed: Sequence[Trimming],
         n_owners: int,
+        n_groups: int,
         careful: bool,
     ) -> Grown:
         """Grow the trees of some labels together with all other workers."""
@@ -331,7 +332,7 @@ class WorkerState:
         try:
             growth = GrowingTogether(shard.trees, data, bounds, exchange, self.workers, careful)
             seed = round_seed(shard.job.settings.seed, round_)
-            return growth.grow(labels, trimmed, limits, seed)
+            return growth.grow(labels, trimmed, limits, seed, n_groups)
         finally:
             shard.trees = []
 
