@@ -18,6 +18,7 @@ from spacy_treecrf.cli import (
     explain,
     init,
     inspect_model,
+    lists,
     plot,
     prune,
     report,
@@ -71,6 +72,7 @@ app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("settings", epilog=settings.EXAMPLES)(settings.settings)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+app.command("lists", epilog=lists.EXAMPLES)(lists.lists)
 app.command("vectors", epilog=vectors.EXAMPLES)(vectors.vectors)
 app.command("warmup", epilog=warmup.EXAMPLES)(warmup.warmup)
 app.add_typer(corpus.app, name="corpus")

@@ -11,6 +11,7 @@ from typing import Any
 from spacy_treecrf.corpora import (
     cmudict,
     conll,
+    conll2002,
     faq,
     moby,
     nettalk,
@@ -283,6 +284,25 @@ CORPORA = {
             _load_pair(conll.read_conll2003),
             conll.CONLL2003,
             ("tag", "chunk"),
+        ),
+        *(
+            Corpus(
+                f"conll2002{code}",
+                f"CoNLL-2002: names in {language} news",
+                "word",
+                {"tag": "tag", "ner": "ents"},
+                "ner",
+                ("published",),
+                "news text, research",
+                "https://github.com/nltk/nltk_data, packages/corpora/conll2002.zip",
+                _load_pair(conll2002.read_conll2002),
+                files,
+                ("tag",),
+            )
+            for code, language, files in (
+                ("es", "Spanish", conll2002.SPANISH),
+                ("nl", "Dutch", conll2002.DUTCH),
+            )
         ),
         Corpus(
             "moby",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,7 +55,8 @@ class GazetteerSource(Source):
     owner. In training, the owner does not see it: otherwise the model would learn that every
     entity is in the list, which is not so for new documents.
 
-    lists: By name, phrases or the path of a text file with a phrase in each line.
+    lists: By name, phrases, or the path of a text file with a phrase in each line, or of a folder
+        of such files, each of which is a list.
     """
 
     name = "gazetteers"
@@ -84,7 +85,7 @@ class GazetteerSource(Source):
 
     def check(self, vocab: Vocab) -> None:
         if not self._is_loaded:
-            for name, phrases in self.listed.items():
+            for name, phrases in _single_lists(self.listed):
                 column = LISTED + column_name(name)
                 for phrase in _read_lines(name, phrases) if isinstance(phrases, Path) else phrases:
                     if pieces := pieces_of(phrase):
@@ -273,6 +274,23 @@ def _compile(phrases: dict[tuple[str, Pieces], int], columns: list[str]) -> Comp
         entry_owner=np.array([owner for _, _, owner in entries], np.uint64),
     )
     return CompiledPhrases(piece_ids, trie)
+
+
+def _single_lists(
+    lists: dict[str, list[str] | Path],
+) -> Iterator[tuple[str, list[str] | Path]]:
+    """The lists; a folder stands for its text files, each a list named after it and the file."""
+    for name, phrases in lists.items():
+        if not isinstance(phrases, Path) or not phrases.is_dir():
+            yield name, phrases
+            continue
+        files = sorted(phrases.glob("*.txt"))
+        if not files:
+            raise ValueError(
+                f"treecrf: setting 'gazetteers' names the folder {phrases} for {name!r}, which has "
+                "no file *.txt; name a folder of text files, a phrase in each line"
+            )
+        yield from ((f"{name}.{file.stem}", file) for file in files)
 
 
 def _read_lines(name: str, path: Path) -> list[str]:

@@ -88,8 +88,9 @@ def create_token_features(
         config file, $ has to be written $$. A pattern such as ^(a+)+\\Z takes no more time on
         long words than others; refused is a pattern that repeats something with repetitions or
         alternatives and also looks ahead or behind, refers to a group, or is atomic.
-    gazetteers: By name, a list of phrases or a text file with a phrase in each line, read when
-        training begins. Case does not matter; of overlapping phrases the longest counts.
+    gazetteers: By name, a list of phrases, a text file with a phrase in each line, or a folder of
+        such files, each a list; read when training begins. Case does not matter; of
+        overlapping phrases the longest counts.
     gazetteer_from_entities: Also the entities of the training data, a list for each label.
     document: What the rest of the document says about a word. "case": how it is cased elsewhere
         (a first capital at the start of a sequence says nothing); "repeated": how often it is there

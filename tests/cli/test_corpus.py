@@ -10,7 +10,7 @@ from tests.cli.calls import good, process, refused
 
 def test_list_names_all_data_sets() -> None:
     shown = good("corpus", "list")
-    for name in ("cmudict *", "nettalk", "conll2000", "conll2003", "moby", "protein", "ocr"):
+    for name in ("cmudict *", "nettalk", "conll2000", "conll2002es", "conll2003", "moby", "ocr"):
         assert f"\n{name}" in shown
     found = json.loads(good("corpus", "list", "--json"))
     assert {own["name"]: own["found"] for own in found}["synthetic"] is True

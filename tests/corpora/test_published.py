@@ -66,6 +66,24 @@ def test_conll2003() -> None:
     assert_disjoint(held)
 
 
+@pytest.mark.parametrize(
+    ("name", "sentences", "documents", "names"),
+    [
+        ("conll2002es", (8323, 0, 1915), (708, 150), 18797),
+        ("conll2002nl", (15806, 0, 2895), (287, 74), 13344),
+    ],
+)
+def test_conll2002(
+    name: str, sentences: tuple[int, ...], documents: tuple[int, int], names: int
+) -> None:
+    splits = load_corpus(name, folder=folder_with(name), dev_share=0)
+    assert sizes(splits) == sentences
+    found = [len({sequence.document for sequence in splits[p]}) for p in ("train", "test")]
+    assert tuple(found) == documents
+    begins = [label for s in splits["train"] for label in s.labels["ner"] if label[0] == "B"]
+    assert len(begins) == names
+
+
 @pytest.mark.slow
 def test_moby() -> None:
     folder = folder_with("moby")

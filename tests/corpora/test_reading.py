@@ -11,6 +11,7 @@ import pytest
 from spacy_treecrf.corpora import LabelledSequence, read_columns
 from spacy_treecrf.corpora.cmudict import read_cmudict, read_pronunciations
 from spacy_treecrf.corpora.conll import read_conll, read_conll2000, read_conll2003
+from spacy_treecrf.corpora.conll2002 import read_conll2002
 from spacy_treecrf.corpora.faq import FEATURES, line_features, read_faq
 from spacy_treecrf.corpora.moby import read_moby
 from spacy_treecrf.corpora.nettalk import read_nettalk, with_all_layers
@@ -94,6 +95,31 @@ def test_conll2003_is_converted_from_iob1_and_keeps_documents(write) -> None:
     assert sequences[0].words[-1] == "Café"
     assert [sequence.document for sequence in sequences] == [0, 0, 1]
     assert sequences[0].key == sequences[1].key != sequences[2].key
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8"])
+def test_conll2002_has_documents_by_marks_and_is_read_in_both_encodings(
+    write, encoding: str
+) -> None:
+    start = "-DOCSTART- -DOCSTART- O\n"
+    data = f"{start}Caf\xe9 N B-ORG\nBr N I-ORG\n\nHij Pron O\n\n{start}Dag N O\n"
+    sequences = read_conll2002(write(data.encode(encoding)))
+    assert [sequence.words for sequence in sequences] == [["Café", "Br"], ["Hij"], ["Dag"]]
+    assert [sequence.document for sequence in sequences] == [0, 0, 1]
+    assert sequences[0].labels == {"tag": ["N", "N"], "ner": ["B-ORG", "I-ORG"]}
+    assert sequences[0].key == sequences[1].key != sequences[2].key
+
+
+def test_reports_of_conll2002_begin_at_their_datelines(write) -> None:
+    sentences = [
+        "Hoy , 25 de mayo .",
+        "EFE por Ana Beirut , 25 may ( EFE ) .",
+        "El presidente ( EFE ) .",
+        "Londres , 3 jun ( EFECOM ) .",
+        "La bolsa , 3 jun ( EFECOM ) . subió",
+    ]
+    data = "\n\n".join("\n".join(f"{w} X O" for w in s.split()) for s in sentences)
+    assert [s.document for s in read_conll2002(write(data))] == [0, 1, 1, 2, 2]
 
 
 def test_conll_names_its_columns(write) -> None:

@@ -21,7 +21,7 @@ def only_gazetteers(**config: Any) -> Extractor:
     return create_token_features({}, [], [], **{"gazetteer_window": [0], **config})
 
 
-def places(text: str | list[str], **lists: list[str]) -> list[set[str]]:
+def places(text: str | list[str], **lists: list[str] | Path) -> list[set[str]]:
     features = only_gazetteers(gazetteers=lists)
     docs = make_docs(text)
     columns, feature_ids, _ = numbers(features, docs)
@@ -159,6 +159,17 @@ def test_files_are_read_once_and_kept_in_the_state(tmp_path: Path) -> None:
     loaded.from_state(features.to_state())
     loaded.check(docs[0].vocab)
     np.testing.assert_array_equal(loaded.encode(docs, offsets_of(docs), columns)[0], feature_ids)
+
+
+def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
+    (tmp_path / "city.txt").write_text("Gent\nDen Haag\n", encoding="utf8")
+    (tmp_path / "name.txt").write_text("Jan\n", encoding="utf8")
+    (tmp_path / "note.md").write_text("Gent\n", encoding="utf8")
+    assert places("Jan in Den Haag", nl=tmp_path) == [
+        {"nl.name=U"}, set(), {"nl.city=B"}, {"nl.city=L"},
+    ]  # fmt: skip
+    (tmp_path / "none").mkdir()
+    assert_refused(lambda: places("Jan", nl=tmp_path / "none"), "has no file *.txt")
 
 
 def test_learning_needs_entities() -> None:

@@ -1,0 +1,43 @@
+"""Word lists of a language as text files, a phrase in each line."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+from spacy_treecrf.lists.sources import SOURCES, Lists
+from spacy_treecrf.storage.files import replacing
+
+
+def require_sources() -> None:
+    """Refuse to go on without the packages that the lists come from."""
+    lacking = []
+    for distribution in SOURCES:
+        try:
+            metadata.distribution(distribution)
+        except metadata.PackageNotFoundError:
+            lacking.append(distribution)
+    if lacking:
+        raise ValueError(
+            f'treecrf: `lists` needs {", ".join(lacking)}, of the extra "lists"; pip install '
+            f'{" ".join(lacking)}, or pip install "spacy-treecrf[lists]"'
+        )
+
+
+def lists_of(language: str) -> Lists:
+    """All lists of a language that have a phrase."""
+    require_sources()
+    found: Lists = {}
+    for source in SOURCES.values():
+        found.update(source(language))
+    return {name: phrases for name, phrases in found.items() if phrases}
+
+
+def write_lists(language: str, folder: Path) -> dict[str, int]:
+    """Write a file for each list into the folder; returns how many phrases each has."""
+    lists = lists_of(language)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, phrases in lists.items():
+        with replacing(folder / f"{name}.txt") as file:
+            file.writelines(f"{' '.join(phrase.split())}\n".encode() for phrase in sorted(phrases))
+    return {name: len(phrases) for name, phrases in lists.items()}

@@ -1,0 +1,50 @@
+"""Word lists of a language: what is in them, and what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spacy_treecrf.lists import writing
+from spacy_treecrf.lists.sources import countries, frequencies, persons, scripts_of
+from spacy_treecrf.lists.writing import write_lists
+
+
+def test_countries_have_their_names_in_the_language() -> None:
+    assert {"Alemania", "Países Bajos"} <= countries("es")["country"]
+    assert {"Duitsland", "Nederland"} <= countries("nl")["country"]
+
+
+def test_names_of_persons_are_in_a_script_of_the_language() -> None:
+    dutch, greek = persons("nl"), persons("el")
+    assert "van Dijk" in dutch["own_last_name"] <= dutch["last_name"]
+    assert scripts_of("".join(dutch["first_name"])) == {"LATIN"}
+    assert {"GREEK"} <= scripts_of("".join(greek["own_first_name"])) <= {"GREEK", "LATIN"}
+
+
+def test_frequent_words_are_in_one_list_each() -> None:
+    lists = frequencies("nl")
+    assert list(lists) == [f"frequency{n}" for n in (6, 5, 4, 3, 2)]
+    assert "de" in lists["frequency6"]
+    assert sum(map(len, lists.values())) == len(set().union(*lists.values()))
+    assert frequencies("rm") == {}
+
+
+def test_unknown_languages_are_refused() -> None:
+    with pytest.raises(ValueError, match="no language 'qq'"):
+        countries("qq")
+
+
+def test_files_hold_a_phrase_in_each_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"city": {"Den  Haag", "Gent"}}
+    monkeypatch.setattr(writing, "SOURCES", {"spacy": lambda _: {**found, "empty": set()}})
+    assert write_lists("nl", tmp_path / "new") == {"city": 2}
+    assert (tmp_path / "new" / "city.txt").read_text(encoding="utf8") == "Den Haag\nGent\n"
+    assert len(list((tmp_path / "new").iterdir())) == 1
+
+
+def test_lacking_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "SOURCES", {"no-such-package": countries})
+    with pytest.raises(ValueError, match=r'no-such-package.*pip install "spacy-treecrf\[lists\]"'):
+        writing.require_sources()
