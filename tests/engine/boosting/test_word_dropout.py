@@ -75,7 +75,7 @@ def test_columns_that_stay_known_count_more() -> None:
         new(**settings, word_dropout=share).fit(X, y).predict_marginals(unknown)[0][0]["A"]
         for share in (0.0, 0.8)
     )
-    assert drops > plain + 0.02
+    assert drops > plain + 0.01
 
 
 def test_spilled_rows_are_the_same(tmp_path: Path) -> None:
