@@ -10,6 +10,7 @@ from spacy_treecrf import __version__
 from spacy_treecrf.cli import (
     audit,
     average,
+    calibrate,
     convert,
     corpus,
     distill,
@@ -66,6 +67,7 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("suggest", epilog=suggest.EXAMPLES)(suggest.suggest)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
+app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command("distill", epilog=distill.EXAMPLES)(distill.distill)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)

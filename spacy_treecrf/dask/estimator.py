@@ -37,6 +37,8 @@ def refuse_settings(settings: Settings) -> None:
         raise refused("step", "conjugate", "'newton' or 'gradient' on a cluster")
     if settings.pseudo_rounds:
         raise refused("pseudo_rounds", settings.pseudo_rounds, "0 on a cluster")
+    if settings.word_dropout:
+        raise refused("word_dropout", settings.word_dropout, "0 on a cluster")
     if settings.missing in IN_TREES:
         raise refused(
             "missing", settings.missing, "'absent', 'indicator' or 'imputation' on a cluster"

@@ -13,12 +13,15 @@ from spacy_treecrf.engine.boosting.annotators import as_evidence
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
+from spacy_treecrf.engine.row_storage import IN_MEMORY
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.estimators.base import encoded
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences
+from spacy_treecrf.estimators.encoding import encode_held_out
 from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
 from spacy_treecrf.models.averaging import pooled
+from spacy_treecrf.models.calibrating import best_temperature
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
@@ -88,6 +91,10 @@ class BoostedCRF(LinearFeatures):
         Share of the columns that is drawn for each tree.
     node_colsample : float, default=1.0
         Share of the columns that is drawn for each node.
+    word_dropout : float, default=0.0
+        Share of the training rows that see rare values, such as words, as unknown. Rare are
+        values of fewer than 20 rows. For text of another kind than the training data, where
+        many words are new: 0.2 to 0.5.
     line_search : bool, default=False
         Whether every round is scaled to the best of several step lengths.
     beam : int or None, default=None
@@ -173,6 +180,7 @@ class BoostedCRF(LinearFeatures):
         subsample: float = 1.0,
         colsample: float = 1.0,
         node_colsample: float = 1.0,
+        word_dropout: float = 0.0,
         line_search: bool = False,
         beam: int | None = None,
         unbiased: bool = False,
@@ -213,6 +221,7 @@ class BoostedCRF(LinearFeatures):
         self.subsample = subsample
         self.colsample = colsample
         self.node_colsample = node_colsample
+        self.word_dropout = word_dropout
         self.line_search = line_search
         self.beam = beam
         self.unbiased = unbiased
@@ -310,6 +319,30 @@ class BoostedCRF(LinearFeatures):
                 for first, last in pairwise(data.offsets.tolist()):
                     found.append(Lattice(labels, nodes[first:last], pairs[first + 1 : last]))
         return found
+
+    def calibrate(self, X: FeatureSequences, y: LabelSequences) -> Self:
+        """Divide all scores by the temperature under which held-out data are most probable.
+
+        One number for the whole chain: probabilities of labels, spans and label sequences stay
+        those of one distribution, and the best labels stay the best. X, y: Annotated sequences
+        that the model was not trained on; a few hundred do. Positions whose label training never
+        saw do not count. `temperature_` says what was found.
+        """
+        model = self._fitted()
+        assert isinstance(model, CRF)
+        ids = {label: i for i, label in enumerate(self.classes_)}
+        data = encode_held_out(X, y, model.columns, ids, IN_MEMORY, ("X", "y"))
+        with self._predictor() as predictor:
+            scored = predictor.without_rules().apply(data)
+            self.model_ = model.cooled(best_temperature([(scored, data.labels)]))
+        return self
+
+    @property
+    def temperature_(self) -> float:
+        """What calibration has divided scores by; 1.0: nothing, or training went on since then."""
+        model = self._fitted()
+        assert isinstance(model, CRF)
+        return model.potentials.temperature
 
     @classmethod
     def average(cls, models: Iterable[BoostedCRF]) -> BoostedCRF:

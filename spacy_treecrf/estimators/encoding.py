@@ -43,14 +43,16 @@ def encode_held_out(
     columns: Columns,
     ids: Mapping[Any, int],
     storage: RowStorage,
+    names: tuple[str, str] = ("X_dev", "y_dev"),
 ) -> Sequences:
-    X, y = checked(X, y, "X_dev", "y_dev")
-    offsets, feature_ids, numeric = columns.encode(X, "X_dev", storage)
+    """Held-out data under the columns of a model. names: What the caller calls them, in errors."""
+    X, y = checked(X, y, *names)
+    offsets, feature_ids, numeric = columns.encode(X, names[0], storage)
     # A label that training never saw cannot be scored: such positions do not count.
-    labels = label_ids(y, ids, "y_dev", unseen=UNKNOWN_LABEL)
+    labels = label_ids(y, ids, names[1], unseen=UNKNOWN_LABEL)
     if np.all(labels == UNKNOWN_LABEL):
         raise ValueError(
-            "treecrf: y_dev holds no label that occurs in y; held-out data must be annotated with "
-            "the labels of the training data"
+            f"treecrf: {names[1]} holds no label that the training data have; held-out data must "
+            "be annotated with the labels of the training data"
         )
     return Sequences(offsets, feature_ids, numeric, labels, row_weights(offsets, None))

@@ -35,7 +35,14 @@ def compacted(potentials: Potentials, columns: Columns) -> tuple[Potentials, Col
         linear = LinearWeights(np.ascontiguousarray(linear.categorical[kept]), linear.numeric)
         forest = _renumbered(forest, kept)
     nothing = LinearWeights.nothing(*linear.shape)
-    small = Potentials(potentials.edges, linear, nothing, (forest,), potentials.rounds)
+    small = Potentials(
+        potentials.edges,
+        linear,
+        nothing,
+        (forest,),
+        potentials.rounds,
+        temperature=potentials.temperature,
+    )
     return small, columns
 
 

@@ -170,6 +170,10 @@ class CRF(SequenceModel):
         """The CRF without weights of features below the threshold, and with rounded values."""
         return replace(self, potentials=without_small_weights(self.potentials, threshold))
 
+    def cooled(self, temperature: float) -> CRF:
+        """The CRF whose scores are divided by a temperature, so that one above 1 is less sure."""
+        return replace(self, potentials=self.potentials.cooled(temperature))
+
     def _refuse_learning(self) -> None:
         if self.compact:
             raise ValueError(
@@ -201,6 +205,7 @@ class CRF(SequenceModel):
             "rounds": potentials.rounds,
             "direction": potentials.direction.to_state() if potentials.direction else {},
             **({"compact": True} if self.compact else {}),
+            **({"temperature": potentials.temperature} if potentials.temperature != 1.0 else {}),
         }
 
     @classmethod
@@ -251,6 +256,9 @@ class CRF(SequenceModel):
             direction=Direction.from_state(direction, forest.n_trees, n_labels)
             if direction
             else None,
+            temperature=reader.number("temperature", low=0.0)
+            if reader.has("temperature")  # only of models that were calibrated
+            else 1.0,
         )
         compact = reader.boolean("compact") if reader.has("compact") else False
         reader.done()

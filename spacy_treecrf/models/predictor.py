@@ -199,20 +199,30 @@ class ScoredSequences:
             found[own] = self._spans_of(block, spans[own] - rows.start, labels[rows])
         return found
 
-    def log_probability_of(self, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    def log_probability_of(
+        self, labels: npt.NDArray[np.int32], temperature: float = 1.0
+    ) -> npt.NDArray[np.float64]:
         """log P(annotation) of each sequence, -inf where hard constraints or rules forbid it.
 
-        labels: (n_rows,), -1 where a row is not annotated.
+        labels: (n_rows,), -1 where a row is not annotated. temperature: What scores are divided by.
         """
-        return self.log_probability_within(allowed_labels(labels, self.chain.n_labels))
+        allowed = allowed_labels(labels, self.chain.n_labels)
+        return self.log_probability_within(allowed, temperature)
 
-    def log_probability_within(self, allowed: Mask) -> npt.NDArray[np.float64]:
+    def log_probability_within(
+        self, allowed: Mask, temperature: float = 1.0
+    ) -> npt.NDArray[np.float64]:
         """log P(all labels of a sequence are allowed), of each. allowed: (n_rows, n_labels)"""
+        if temperature != 1.0:
+            self._refuse_rules("temperatures")
         parts = []
+        chain = self.chain.cooled(temperature)
         for block in self._blocks():
             scores, offsets, own = block.scores, block.data.offsets, allowed[block.rows]
+            if temperature != 1.0:
+                scores = scores / np.float32(temperature)
             if self.ruled is None:
-                parts.append(log_probability_of(scores, offsets, self.chain, own))
+                parts.append(log_probability_of(scores, offsets, chain, own))
             else:
                 parts.append(self.ruled.log_probability_of(scores, offsets, own))
         return _joined(parts)

@@ -221,6 +221,31 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         """The loss of `update` and no gradient: trees are not trained by one."""
         return self._likelihood(list(examples))["treecrf_nll"] or 0.0, 0.0
 
+    def calibrate(self, examples: Iterable[Example]) -> float:
+        """Divide all scores by the temperature under which held-out examples are most probable.
+
+        Labels stay as they are; probabilities of labels, spans and n-best lists still agree with
+        each other. Pipes before this one must have run on the predicted docs. Returns the
+        temperature.
+        """
+        from spacy_treecrf.models.calibrating import best_temperature
+        from spacy_treecrf.models.crf import CRF
+
+        examples = list(examples)
+        validate_examples(examples, "TreeCRF.calibrate")
+        crf = self.shim.trained
+        if not isinstance(crf, CRF):
+            raise ValueError(
+                f"treecrf: the pipe {self.name!r} has a {type(crf).__name__}; only boosted CRFs "
+                "can be calibrated"
+            )
+        ids = self.learner.label_ids(self.learner.gold(examples))
+        with self._predictor() as predictor:
+            data = self.encode([example.predicted for example in examples])
+            temperature = best_temperature([(predictor.without_rules().apply(data), ids)])
+        self.shim.learned = crf.cooled(temperature)
+        return temperature
+
     # -- prediction
 
     def predict(self, docs: Iterable[Doc]) -> list[Prediction]:

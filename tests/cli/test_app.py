@@ -22,6 +22,7 @@ COMMANDS = [
     "report",
     "plot",
     "average",
+    "calibrate",
     "distill",
     "prune",
     "serve",

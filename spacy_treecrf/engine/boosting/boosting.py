@@ -32,6 +32,7 @@ from spacy_treecrf.engine.boosting.rounds import (
 )
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.boosting.span_f1 import SpanLabels
+from spacy_treecrf.engine.boosting.word_dropout import with_unknown_words
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
@@ -237,6 +238,9 @@ class Booster(RoundBooster):
         held_out: Sequences | None = None,
     ) -> None:
         data = data.with_weight()
+        if settings.word_dropout:
+            share, seed = settings.word_dropout, settings.seed
+            data = with_unknown_words(data, columns.counts, share, seed, workers.storage)
         if potentials is None:
             potentials = Potentials.zeros(n_labels, len(columns.counts), len(columns.bin_values))
         super().__init__(n_labels, masks, settings, potentials)

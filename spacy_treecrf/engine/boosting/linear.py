@@ -65,6 +65,15 @@ class LinearWeights:
             return not (self.categorical[:1, :1].any() or self.numeric.any())
         return not (self.categorical.any() or self.numeric.any())
 
+    def scaled(self, factor: float) -> LinearWeights:
+        """The weights multiplied by a factor."""
+        if self.is_zero():
+            return self
+        return LinearWeights(
+            to_grid(self.categorical * np.float64(factor)),
+            to_grid(self.numeric * np.float64(factor)),
+        )
+
     def toward(self, other: LinearWeights, share: float) -> LinearWeights:
         """The weights that lie the given share of the way from these to the others."""
         return LinearWeights(

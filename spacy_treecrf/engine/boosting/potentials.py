@@ -69,6 +69,7 @@ class Potentials:
     forests: tuple[Forest, ...]  # in the order of their rounds
     rounds: int
     direction: Direction | None = None  # of conjugate steps, if there was one
+    temperature: float = 1.0  # what scores were divided by since the last round, see `cooled`
 
     @cached
     def forest(self) -> Forest:
@@ -103,6 +104,23 @@ class Potentials:
             rounds=self.rounds + 1,
             direction=update.direction
             or (self.direction and self.direction.left(update.forest.n_trees)),
+            temperature=1.0,
+        )
+
+    def cooled(self, temperature: float) -> Potentials:
+        """Potentials whose scores are divided by a temperature: above 1 they are less sure.
+
+        The best labellings stay the best, up to the rounding of values to the grid.
+        """
+        share = 1.0 / temperature
+        return replace(
+            self,
+            edges=to_grid(self.edges * np.float64(share)),
+            linear=self.linear.scaled(share),
+            previous_linear=self.previous_linear.scaled(share),
+            forests=(self.forest.scaled(share),),
+            direction=None,
+            temperature=self.temperature * temperature,
         )
 
     def scaled(self, update: Update, factor: float) -> Update:

@@ -101,6 +101,13 @@ class Settings(SettingsBase):
     node_colsample: float = number(
         1.0, "Share of the columns that is drawn for each node.", low=0.0, high=1.0, above=True
     )
+    word_dropout: float = number(
+        0.0,
+        "Share of the training rows that see rare values, such as words, as unknown.",
+        low=0.0,
+        high=0.9,
+        older=0.0,
+    )
     line_search: bool = boolean(
         False, "Whether every round is scaled to the best of several step lengths."
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +107,13 @@ class Chain:
         """A chain that prefers nothing and forbids nothing."""
         zeros = np.zeros(n_labels, dtype=np.float32)
         return cls(order, zeros, np.zeros((n_labels, n_labels), dtype=np.float32), zeros)
+
+    def cooled(self, temperature: float) -> Chain:
+        """The chain with its potentials divided by a temperature; what is forbidden stays so."""
+        if temperature == 1.0:
+            return self
+        t = np.float32(temperature)
+        return replace(self, start=self.start / t, trans=self.trans / t, end=self.end / t)
 
     @property
     def n_labels(self) -> int:

@@ -1,0 +1,105 @@
+"""The command `calibrate`: a trained model whose probabilities are honest on held-out data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_treecrf.cli.shared.common import model_input, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipeline
+
+if TYPE_CHECKING:
+    from spacy_treecrf.evaluation.tagger import Tagger
+    from spacy_treecrf.models.crf import CRF
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf calibrate model.treecrf dev.conll -o honest.treecrf
+  spacy-treecrf calibrate training/ner/model-best dev.spacy -o training/ner/honest
+
+Dev data must not be those that the model was trained on: it is too sure of them. Calibrate before
+you prune.
+"""
+
+
+@reports_errors
+def calibrate(
+    model: Annotated[
+        str, typer.Argument(help="Model file, or spaCy pipeline with a treecrf pipe.")
+    ],
+    dev: Annotated[str, typer.Argument(help="Annotated data: a column file, or .spacy.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Model file, or folder of the pipeline.")
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of a column file.")] = "utf-8",
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
+    ] = None,
+) -> None:
+    """Make probabilities honest: divide all scores by the number that suits held-out data best.
+
+    That number, the temperature, is one for the whole model: labels stay as they are, and
+    probabilities of labels, spans and n-best lists still agree with each other.
+    """
+    if model_input(model).is_file():
+        refuse_existing(output, force, model_input(model), dev)
+        _calibrate_file(model, dev, output, encoding)
+    else:
+        refuse_folder(output, force, [model])
+        _calibrate_pipeline(model, dev, output, encoding, pipe)
+    say(f"wrote {output}")
+
+
+def _calibrate_file(model: str, dev: str, output: Path, encoding: str) -> None:
+    from spacy_treecrf.taggers.column_tagger import ColumnTagger
+    from spacy_treecrf.taggers.loading import load_tagger
+
+    tagger = load_tagger(model)
+    assert isinstance(tagger, ColumnTagger)
+    replace(tagger.column_model, crf=_calibrated(tagger, dev, encoding)).save(output)
+
+
+def _calibrate_pipeline(
+    model: str, dev: str, output: Path, encoding: str, pipe: str | None
+) -> None:
+    from spacy_treecrf.taggers.loading import load_pipe
+    from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
+
+    nlp, found = load_pipe(model, pipe)
+    found.shim.learned = _calibrated(PipelineTagger(nlp, found, model), dev, encoding)
+    write_pipeline(nlp, output)
+
+
+def _calibrated(tagger: Tagger, dev: str, encoding: str) -> CRF:
+    """The tagger's CRF with the best temperature; says what that does to the dev data."""
+    from spacy_treecrf.models.crf import CRF
+    from spacy_treecrf.taggers.calibrating import temperature_for
+
+    crf = tagger.model
+    if not isinstance(crf, CRF):
+        raise ValueError(
+            f"treecrf: {tagger.name} holds a {type(crf).__name__}; only boosted CRFs can be "
+            "calibrated"
+        )
+    before = _calibration_error(tagger, dev, encoding)
+    temperature = temperature_for(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])
+    tagger.model = crf.cooled(temperature)
+    after = _calibration_error(tagger, dev, encoding)
+    say(f"temperature {temperature:.3f}")
+    say(f"calibration error % of {dev}: {before:.2f} -> {after:.2f}")
+    return tagger.model
+
+
+def _calibration_error(tagger: Tagger, dev: str, encoding: str) -> float:
+    """The expected calibration error of the labels predicted for annotated data, in percent."""
+    from spacy_treecrf.evaluation.figures import calibration_of
+    from spacy_treecrf.evaluation.judging import judge, require_gold
+
+    # Read anew each time, because pipes write on docs.
+    judged = judge(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])
+    require_gold(judged, tagger.name, dev)
+    return 100.0 * (calibration_of(judged).error or 0.0)
