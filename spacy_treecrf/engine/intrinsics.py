@@ -10,9 +10,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = [
+    "LABELS_AT_ONCE",
     "LANES",
     "WORDS_AT_ONCE",
     "and_rows",
+    "best_before",
     "carray",
     "count_bits",
     "lowest_bit",
@@ -23,6 +25,7 @@ __all__ = [
 
 LANES = 16  # rows that `masks_of_lanes` treats at once
 WORDS_AT_ONCE = 16  # that `and_rows` holds in registers
+LABELS_AT_ONCE = 8  # that `best_before` holds in registers
 
 
 @intrinsic
@@ -157,10 +160,58 @@ def and_rows(typing_context: Any, table: Any, chosen: Any, n: Any, out: Any) -> 
     return types.void(table, chosen, types.int64, out), generate
 
 
-def _in_all_lanes(builder: Any, value: Any) -> Any:
+@intrinsic
+def best_before(
+    typing_context: Any, delta: Any, moves: Any, n_labels: Any, top: Any, arg: Any
+) -> Any:
+    """Write the best delta[u] + moves[u, v] over u of each label v into top, and its u into arg.
+
+    The lowest u among equals. delta, top: float64 (n_labels,). arg: int64 (n_labels,). moves:
+    float64 (n_labels or more, n_labels). There are LABELS_AT_ONCE labels or more, of which these
+    many stay in registers for all u; the last labels may be treated twice, which changes nothing.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        places = [0, 1, 3, 4]
+        views = [(signature.args[i], arguments[i]) for i in places]
+        data = [context.make_array(kind)(context, builder, view).data for kind, view in views]
+        delta, moves, top, arg = data
+        size = arguments[2]
+        word = ir.IntType(64)
+        doubles = ir.VectorType(ir.DoubleType(), LABELS_AT_ONCE)
+        words = ir.VectorType(word, LABELS_AT_ONCE)
+        last = builder.sub(size, word(LABELS_AT_ONCE))
+        best, best_u = cgutils.alloca_once(builder, doubles), cgutils.alloca_once(builder, words)
+
+        def reached(u: Any, first: Any) -> Any:
+            before = _in_all_lanes(builder, builder.load(builder.gep(delta, [u])), LABELS_AT_ONCE)
+            place = builder.gep(moves, [builder.add(builder.mul(u, size), first)])
+            own = builder.load(builder.bitcast(place, doubles.as_pointer()), align=8)
+            return builder.fadd(before, own)
+
+        bounds = word(0), size, word(LABELS_AT_ONCE)
+        with cgutils.for_range_slice(builder, *bounds) as (next_, _):
+            first = builder.select(builder.icmp_signed(">", next_, last), last, next_)
+            builder.store(reached(word(0), first), best)
+            builder.store(ir.Constant(words, [0] * LABELS_AT_ONCE), best_u)
+            with cgutils.for_range_slice(builder, word(1), size, word(1)) as (u, _):
+                value, so_far = reached(u, first), builder.load(best)
+                better = builder.fcmp_ordered(">", value, so_far)
+                every = _in_all_lanes(builder, u, LABELS_AT_ONCE)
+                builder.store(builder.select(better, value, so_far), best)
+                builder.store(builder.select(better, every, builder.load(best_u)), best_u)
+            for found, array, kind in ((best, top, doubles), (best_u, arg, words)):
+                place = builder.bitcast(builder.gep(array, [first]), kind.as_pointer())
+                builder.store(builder.load(found), place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(delta, moves, types.int64, top, arg), generate
+
+
+def _in_all_lanes(builder: Any, value: Any, n_lanes: int = LANES) -> Any:
     """A vector that has the value in each lane."""
-    nothing = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
+    nothing = ir.Constant(ir.VectorType(value.type, n_lanes), ir.Undefined)
     first = ir.IntType(32)(0)
     one = builder.insert_element(nothing, value, first)
-    every = ir.Constant(ir.VectorType(first.type, LANES), [0] * LANES)
+    every = ir.Constant(ir.VectorType(first.type, n_lanes), [0] * n_lanes)
     return builder.shuffle_vector(one, nothing, every)

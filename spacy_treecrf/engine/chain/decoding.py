@@ -20,7 +20,25 @@ from spacy_treecrf.engine.chain.chain import (
     longest_of,
     step_potentials,
 )
-from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.intrinsics import LABELS_AT_ONCE, best_before
+from spacy_treecrf.engine.kernel import kernel, step
+
+
+@step
+def _find_best_before(delta: Doubles, moves: Doubles, top: Doubles, arg: Ints) -> None:
+    """Write the best delta[u] + moves[u, v] over u of each label v into top, and its u into arg."""
+    n_labels = len(delta)
+    if n_labels >= LABELS_AT_ONCE:
+        best_before(delta, moves, n_labels, top, arg)
+        return
+    for v in range(n_labels):
+        top[v] = delta[0] + moves[0, v]
+        arg[v] = 0
+        for u in range(1, n_labels):
+            value = delta[u] + moves[u, v]
+            if value > top[v]:
+                top[v] = value
+                arg[v] = u
 
 
 @kernel
@@ -35,7 +53,6 @@ def viterbi_bigram(
     back = np.empty((longest, n_labels), dtype=np.int32)
     delta = np.empty(n_labels)
     top = np.empty(n_labels)
-    # As wide as the doubles they are selected with, so that the inner loop vectorises.
     arg = np.empty(n_labels, dtype=np.int64)
     for s in range(sequences.first, sequences.last):
         begin = offsets[s]
@@ -46,16 +63,7 @@ def viterbi_bigram(
         for y in range(n_labels):
             delta[y] = moves[n_labels, y] + scores[begin, 0, y]
         for t in range(1, length):
-            for v in range(n_labels):
-                top[v] = delta[0] + moves[0, v]
-                arg[v] = 0
-            for u in range(1, n_labels):
-                before = delta[u]
-                for v in range(n_labels):
-                    value = before + moves[u, v]
-                    better = value > top[v]
-                    top[v] = value if better else top[v]
-                    arg[v] = u if better else arg[v]
+            _find_best_before(delta, moves, top, arg)
             for v in range(n_labels):
                 delta[v] = top[v] + scores[begin + t, 0, v]
                 back[t, v] = arg[v]

@@ -31,7 +31,7 @@ def test_viterbi_finds_a_path_of_the_highest_score(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("whole_numbers", [False, True])
-@pytest.mark.parametrize("n_labels", [1, 2, 5, 22])
+@pytest.mark.parametrize("n_labels", [1, 2, 5, 7, 8, 9, 16, 22])
 def test_bigram_kernel_equals_the_general_one(n_labels: int, whole_numbers: bool) -> None:
     problem = random_problem(
         n_labels,
