@@ -61,7 +61,7 @@ ROOMS = {
     | {"models", "estimators", "columnar", "features", "pipeline", "pipeline/tasks", "corpora"}
     | {"configs", "formats", "pages"},
     "vectors": {"formats"},
-    "letters": {"pipeline"},
+    "letters": BASE | {"corpora", "pipeline"},
     "suggest": ENGINE | {"models", "evaluation", "formats"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
