@@ -3,7 +3,7 @@
 # No `from __future__ import annotations` here: spaCy checks [initialize] against the types below.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example, validate_get_examples
-from spacy.util import minibatch
 
 from spacy_treecrf.corpora.aligner import without_stress
 from spacy_treecrf.letters.rescoring import (
@@ -79,8 +78,9 @@ def make_pronouncer(
     of the best pronunciation.
     candidates: How many labellings of each word are judged. keep: How many pronunciations are kept.
     order: The length of the n-grams of letters with labels. phoneme_order: That of phonemes.
-    weights: How much each judgement counts: "tagger", "forward" and "backward" (n-grams of letters
-    with labels), "phonemes" (n-grams of them), "one_stress" (whether there is one main stress).
+    weights: How much each judgement counts: "tagger", "forward" (n-grams of letters with labels,
+    without stress), "backward" (the same with stress, from the end of the word), "phonemes"
+    (n-grams of them), "one_stress" (whether there is one main stress).
     """
     for setting, value, high in (
         ("candidates", candidates, MOST_CANDIDATES),
@@ -182,7 +182,8 @@ class Pronouncer:
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 256) -> Iterator[Doc]:
-        for docs in minibatch(stream, batch_size):
+        stream = iter(stream)
+        while docs := list(islice(stream, batch_size)):
             self.pronounce(docs)
             yield from docs
 
@@ -217,6 +218,16 @@ class Pronouncer:
                 labels = [[names[i] for i in path] for path in paths.tolist()]
                 words.append(Candidates(_letters(doc, first, last), labels, log_p.tolist()))
         return places, words
+
+    def gold_phonemes(
+        self, docs: Sequence[Doc], places: Sequence[Sequence[tuple[int, int]]]
+    ) -> list[tuple[str, ...]]:
+        """The annotated phonemes of all words; none where a letter is not annotated."""
+        found = []
+        for doc, own in zip(docs, places, strict=True):
+            labels = [token._.get(self.attribute) for token in doc]
+            found += [phonemes_of(filter(None, labels[first:last])) for first, last in own]
+        return found
 
     def features(self, words: Sequence[Candidates]) -> np.ndarray[Any, np.dtype[np.float64]]:
         """What is known of all candidates. shape: (n_candidates, n_features)"""

@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.corpora.aligner import JOINT, SILENT
+from spacy_treecrf.corpora.aligner import JOINT, SILENT, without_stress
 from spacy_treecrf.letters.ngram_learning import learn_ngrams
 from spacy_treecrf.letters.ngram_model import FIRST, UNKNOWN, Floats, Framed, NgramModel
 from spacy_treecrf.storage.state_reader import StateReader
 
 # What a labelling is judged by: its log probability by the tagger, by n-grams of letters with
-# labels, read forward and backward, by n-grams of phonemes, and whether it has one main stress.
+# labels (forward without stress, backward with it) and of phonemes, and whether it has one main
+# stress. Further n-grams, each way with and without stress, added nothing on held-out words.
 FEATURES = ("tagger", "forward", "backward", "phonemes", "one_stress")
+MODELS = FEATURES[1:4]
 MAIN_STRESS = "1"  # what phonemes with the main stress end in, as in CMUdict
 _BETWEEN = "\t"  # letter and label, in the name of a symbol
 
@@ -70,79 +73,73 @@ class Symbols:
 
 
 class WordModels:
-    """Models of whole words: n-grams of letters with labels in both directions, and of phonemes."""
+    """N-grams of words: forward and backward of letters with labels, and of phonemes.
 
-    def __init__(
-        self, pairs: Symbols, phonemes: Symbols, models: tuple[NgramModel, NgramModel, NgramModel]
-    ) -> None:
-        self.pairs = pairs
-        self.phonemes = phonemes
-        self.forward, self.backward, self.of_phonemes = models
+    symbols: Those of each of the three models.
+    """
+
+    def __init__(self, symbols: Sequence[Symbols], models: Sequence[NgramModel]) -> None:
+        self.symbols = symbols
+        self.models = models
 
     @classmethod
     def learn(cls, words: Iterable[Word], order: int, phoneme_order: int) -> WordModels:
-        pairs, phonemes = Symbols(), Symbols()
-        spelled, spoken = [], []
-        for letters, labels in words:
-            spelled.append(pairs.learned(_pairs(letters, labels)))
-            spoken.append(phonemes.learned(phonemes_of(labels)))
-        backward = [sequence[::-1] for sequence in spelled]
-        models = (
-            learn_ngrams(spelled, len(pairs), order),
-            learn_ngrams(backward, len(pairs), order),
-            learn_ngrams(spoken, len(phonemes), phoneme_order),
-        )
-        return cls(pairs, phonemes, models)
+        symbols = tuple(Symbols() for _ in MODELS)
+        data: tuple[list[list[int]], ...] = tuple([] for _ in MODELS)
+        for word in words:
+            for own, names, sequences in zip(symbols, _names(*word), data, strict=True):
+                sequences.append(own.learned(names))
+        orders = (order, order, phoneme_order)
+        models = [
+            learn_ngrams(sequences, len(own), length)
+            for own, sequences, length in zip(symbols, data, orders, strict=True)
+        ]
+        return cls(symbols, models)
 
     def features(self, words: Sequence[Candidates]) -> Floats:
         """What is known of all candidates of all words. shape: (n_candidates, n_features)"""
-        spelled, spoken, stressed = [], [], []
+        data: tuple[list[list[int]], ...] = tuple([] for _ in MODELS)
+        stressed = []
         for word in words:
             for labels in word.labels:
-                spelled.append(self.pairs.known(_pairs(word.letters, labels)))
-                phonemes = phonemes_of(labels)
-                spoken.append(self.phonemes.known(phonemes))
-                stressed.append(sum(p.endswith(MAIN_STRESS) for p in phonemes) == 1)
-        by_tagger = np.array([log_p for word in words for log_p in word.log_p], float)
-        forward, backward = Framed.of(spelled), Framed.of([s[::-1] for s in spelled])
-        return np.stack(
-            [
-                by_tagger,
-                self.forward.log_probabilities(forward),
-                self.backward.log_probabilities(backward),
-                self.of_phonemes.log_probabilities(Framed.of(spoken)),
-                np.array(stressed, float),
-            ],
-            axis=1,
-        )
+                names = _names(word.letters, labels)
+                for own, named, sequences in zip(self.symbols, names, data, strict=True):
+                    sequences.append(own.known(named))
+                main = sum(phoneme.endswith(MAIN_STRESS) for phoneme in names[-1])
+                stressed.append(float(main == 1))
+        by_tagger = [log_p for word in words for log_p in word.log_p]
+        by_models = [
+            model.log_probabilities(Framed.of(sequences))
+            for model, sequences in zip(self.models, data, strict=True)
+        ]
+        return np.stack([np.array(by_tagger, float), *by_models, np.array(stressed)], axis=1)
 
     def to_state(self) -> dict[str, Any]:
         return {
-            "pairs": list(self.pairs.ids),
-            "phonemes": list(self.phonemes.ids),
-            "forward": self.forward.to_state(),
-            "backward": self.backward.to_state(),
-            "of_phonemes": self.of_phonemes.to_state(),
+            name: {"symbols": list(symbols.ids), **model.to_state()}
+            for name, symbols, model in zip(MODELS, self.symbols, self.models, strict=True)
         }
 
     @classmethod
     def from_state(cls, reader: StateReader) -> WordModels:
-        pairs, phonemes = (
-            Symbols(reader.strings(name, unique=True)) for name in ("pairs", "phonemes")
-        )
-        forward, backward, of_phonemes = (
-            NgramModel.from_state(reader.nested(name), len(symbols))
-            for name, symbols in (
-                ("forward", pairs),
-                ("backward", pairs),
-                ("of_phonemes", phonemes),
-            )
-        )
-        return cls(pairs, phonemes, (forward, backward, of_phonemes))
+        symbols, models = [], []
+        for name in MODELS:
+            own = reader.nested(name)
+            symbols.append(Symbols(own.strings("symbols", unique=True)))
+            models.append(NgramModel.from_state(own, len(symbols[-1])))
+        return cls(symbols, models)
 
 
-def _pairs(letters: Iterable[str], labels: Iterable[str]) -> list[str]:
-    return [f"{a}{_BETWEEN}{b}" for a, b in zip(letters, labels, strict=True)]
+def _names(letters: Sequence[str], labels: Sequence[str]) -> tuple[Sequence[str], ...]:
+    """What each of the models sees of a word."""
+    forward = [a + _BETWEEN + _plain(b) for a, b in zip(letters, labels, strict=True)]
+    backward = [a + _BETWEEN + b for a, b in zip(letters, labels, strict=True)]
+    return forward, backward[::-1], phonemes_of(labels)
+
+
+@lru_cache(2**12)
+def _plain(label: str) -> str:
+    return JOINT.join(map(without_stress, label.split(JOINT)))
 
 
 def rescored(

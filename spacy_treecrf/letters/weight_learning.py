@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
+from spacy.tokens import Doc
 
 from spacy_treecrf.letters.ngram_model import Floats, Ints
+from spacy_treecrf.letters.pronouncer import Pronouncer
 from spacy_treecrf.letters.rescoring import Candidates, phonemes_of
 
 ROUNDS = 50
@@ -57,8 +60,17 @@ def learn_weights(
     return weights, value + ridge * float(np.sum(weights**2)) / 2
 
 
+def learn_from_docs(
+    pronouncer: Pronouncer, docs: Sequence[Doc], ridge: float
+) -> tuple[Floats, float]:
+    """The weights for a pronouncer from annotated docs, and their log-likelihood per word."""
+    places, words = pronouncer.find_candidates(docs)
+    gold = pronouncer.gold_phonemes(docs, places)
+    return learn_weights(words, pronouncer.features(words), gold, ridge)
+
+
 def _objective(
-    X: Floats, right: np.ndarray, of_word: Ints, weights: Floats, ridge: float
+    X: Floats, right: npt.NDArray[np.bool_], of_word: Ints, weights: Floats, ridge: float
 ) -> tuple[float, Floats, Floats]:
     """Penalised log-likelihood per word, its gradient, and a matrix that bounds its curvature.
 

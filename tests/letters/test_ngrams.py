@@ -72,7 +72,8 @@ def test_probabilities_are_those_of_the_plain_twin(order: int) -> None:
         for i in range(len(whole))
     ]
     assert model.probabilities(framed) == pytest.approx(expected, rel=1e-5)
-    logs = [np.log(expected)[a : a + len(w)].sum() for a, w in zip(framed.starts, wholes)]
+    ends = zip(framed.starts, wholes, strict=True)
+    logs = [np.log(expected)[a : a + len(whole)].sum() for a, whole in ends]
     assert model.log_probabilities(framed) == pytest.approx(logs, rel=1e-5)
 
 
@@ -88,7 +89,8 @@ def test_after_any_history_probabilities_of_all_symbols_sum_to_one(min_count: in
 
 def test_rare_ngrams_are_forgotten() -> None:
     sizes = [learn_ngrams(sequences(), N_SYMBOLS, 4, count).n_grams for count in (1, 2, 4)]
-    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 3
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 3
 
 
 def test_a_stored_model_says_the_same_and_nothing_is_nothing() -> None:

@@ -25,8 +25,8 @@ WORDS = {
 SAID = {word: " ".join(labels).replace("-", " ") for word, labels in WORDS.items()}
 
 
-def pronouncing(**settings: Any) -> Language:
-    """A pipeline that has learned WORDS, a sequence for each word of a text."""
+def untrained(**settings: Any) -> Language:
+    """A pipeline for letters, a sequence for each word of a text."""
     if not Token.has_extension("phoneme"):
         Token.set_extension("phoneme", default=None)
     tokenizer = {"@tokenizers": "spacy_treecrf.CharacterTokenizer.v1", "words": True}
@@ -35,10 +35,26 @@ def pronouncing(**settings: Any) -> Language:
     config = {"task": "ext:phoneme", "model": TINY_MODEL, "features": features}
     nlp.add_pipe("treecrf", config=config)
     nlp.add_pipe("treecrf_pronouncer", config=settings)
+    return nlp
+
+
+def pronouncing(**settings: Any) -> Language:
+    """A pipeline that has learned WORDS."""
+    nlp = untrained(**settings)
     nlp.initialize(lambda: examples(nlp))
     for _ in range(6):
         nlp.update(examples(nlp))
     return nlp
+
+
+@pytest.fixture(scope="module")
+def learned() -> bytes:
+    """A trained pipeline, as bytes: it is trained once."""
+    return pronouncing(keep=3).to_bytes()
+
+
+def loaded(learned: bytes) -> Language:
+    return untrained(keep=3).from_bytes(learned)
 
 
 def examples(nlp: Language) -> list[Example]:
@@ -52,8 +68,8 @@ def gold(nlp: Language, word: str) -> Doc:
     return doc
 
 
-def test_words_are_pronounced_alone_and_in_a_text(tmp_path: Path) -> None:
-    nlp = pronouncing(keep=3)
+def test_words_are_pronounced_alone_and_in_a_text(learned: bytes, tmp_path: Path) -> None:
+    nlp = loaded(learned)
     for word, said in SAID.items():
         doc = nlp(word.upper())
         (best, probability), *others = doc._.pronunciations
@@ -72,14 +88,13 @@ def test_words_are_pronounced_alone_and_in_a_text(tmp_path: Path) -> None:
     assert [nlp(text)._.pronunciations for text in ("", " ?")] == [[], []]
 
     nlp.to_disk(tmp_path)
-    for again in (spacy.load(tmp_path), pronouncing(keep=3).from_bytes(nlp.to_bytes())):
-        docs = list(again.pipe(["fob tofu", "zzz"]))
-        expected = [nlp(text)._.pronunciations for text in ("fob tofu", "zzz")]
-        assert [doc._.pronunciations for doc in docs] == expected
+    docs = list(spacy.load(tmp_path).pipe(["fob tofu", "zzz"]))
+    expected = [nlp(text)._.pronunciations for text in ("fob tofu", "zzz")]
+    assert [doc._.pronunciations for doc in docs] == expected
 
 
-def test_scores_count_words_with_and_without_stress() -> None:
-    nlp = pronouncing()
+def test_scores_count_words_with_and_without_stress(learned: bytes) -> None:
+    nlp = loaded(learned)
     scores = nlp.evaluate(examples(nlp))
     assert scores["pronunciation_acc"] == scores["pronunciation_acc_without_stress"] == 1.0
     assert scores["pronunciation_phoneme_error"] == 0.0
@@ -105,23 +120,23 @@ def test_wrong_settings_are_refused(settings: dict[str, Any], said: str) -> None
         spacy.blank("en").add_pipe("treecrf_pronouncer", config=settings)
 
 
-def test_it_needs_a_tagger_and_training() -> None:
+def test_it_needs_a_tagger_and_training(learned: bytes) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("treecrf_pronouncer")
     with pytest.raises(ValueError, match="which is not in the pipeline"):
         nlp("box")
-    nlp = pronouncing()
+    nlp = loaded(learned)
     nlp.get_pipe("treecrf_pronouncer").models = None  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="has learned no words"):
         nlp("box")
 
 
-def test_damaged_files_are_refused(tmp_path: Path) -> None:
-    nlp = pronouncing()
+def test_damaged_files_are_refused(learned: bytes, tmp_path: Path) -> None:
+    nlp = loaded(learned)
     nlp.to_disk(tmp_path)
     file = tmp_path / "treecrf_pronouncer" / "word_models"
     file.write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(ValueError, match="word_models.*truncated"):
+    with pytest.raises(ValueError, match=r"word_models.*truncated"):
         spacy.load(tmp_path)
 
 

@@ -62,11 +62,11 @@ def test_weights_raise_the_likelihood_of_right_pronunciations() -> None:
         for i in range(2):
             moved = weights + nudge * np.eye(2)[i]
             found = rescored(words, features, moved)
-            p = [
-                next(o.probability for o in f if o.phonemes == tuple(g))
-                for f, g in zip(found, gold)
+            right = [
+                next(one.probability for one in own if one.phonemes == tuple(phonemes))
+                for own, phonemes in zip(found, gold, strict=True)
             ]
-            assert float(np.mean(np.log(p))) < likelihood
+            assert float(np.mean(np.log(right))) < likelihood
     with pytest.raises(ValueError, match="no word has its right pronunciation"):
         learn_weights(words, features, [["Z"]] * 300, 1e-6)
 
