@@ -62,7 +62,7 @@ ROOMS = {
     | {"configs", "formats", "pages"},
     "vectors": {"formats"},
     "lists": {"storage"},
-    "letters": {"pipeline"},
+    "letters": BASE | {"corpora", "pipeline"},
     "suggest": ENGINE | {"models", "evaluation", "formats"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},

@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not befor
     from spacy_treecrf.engine.sequences import Sequences
     from spacy_treecrf.explain.explanation import SequenceExplanation
     from spacy_treecrf.features.extractor import FeatureExtractor
-    from spacy_treecrf.models.predictor import Predictor, ScoredSequences
+    from spacy_treecrf.models.predictor import Best, Predictor, ScoredSequences
     from spacy_treecrf.pipeline.learning import Learner
 
 
@@ -327,6 +327,17 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             for paths, log_ps in found
         ]
         return best_combinations(choices, n)
+
+    def nbest_of_sequences(self, docs: Sequence[Doc], n: int) -> "list[Best]":
+        """The n best labellings of each sequence of all docs in a row, or as many as there are.
+
+        Each is a pair: ids of labels (n, length), see `sequence_labels`, and log probabilities.
+        """
+        found: list[Best] = []
+        with self._predictor() as predictor:
+            for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
+                found += predictor.apply(self.encode(some)).nbest(check_nbest(n))
+        return found
 
     def span_probability(self, span: Span, label: str | None = None) -> float:
         """P(the tokens of the span are exactly one span of this label, by default its own).

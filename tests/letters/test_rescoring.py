@@ -1,0 +1,83 @@
+"""Rescored labellings: probabilities by hand, and learned weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spacy_treecrf.letters.rescoring import (
+    FEATURES,
+    Candidates,
+    WordModels,
+    phonemes_of,
+    rescored,
+)
+from spacy_treecrf.letters.weight_learning import _objective, learn_weights
+
+BOX = Candidates("box", [["B", "AA1", "K-S"], ["B", "AA1-K", "S"], ["B", "OW1", "_"]], [-1, -2, -3])
+OX = Candidates("ox", [["AA1", "K-S"], ["AA0", "K-S"]], [-0.5, -1.0])
+WORDS = [("box", ["B", "AA1", "K-S"]), ("ox", ["AA1", "K-S"]), ("bob", ["B", "AA1", "B"])]
+
+
+def test_phonemes_are_those_of_the_letters_that_sound() -> None:
+    assert phonemes_of(["_", "K-S", "AH0", "_"]) == ("K", "S", "AH0")
+
+
+def test_labellings_of_the_same_phonemes_count_together() -> None:
+    features = np.array([[1.0, 0.0], [1.0, 0.5], [2.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    box, ox = rescored([BOX, OX], features, [1.0, 2.0])
+    shares = np.exp([1.0, 2.0, 2.0])
+    shares /= shares.sum()
+    assert [one.phonemes for one in box] == [("B", "AA1", "K", "S"), ("B", "OW1")]
+    assert [one.probability for one in box] == pytest.approx([shares[0] + shares[1], shares[2]])
+    assert box[0].labels == ["B", "AA1-K", "S"]  # the more probable spelling of them
+    assert [one.probability for one in ox] == pytest.approx([0.8807970779, 0.1192029221])
+    assert ox[0].phonemes == ("AA0", "K", "S")
+
+
+def test_features_are_of_words_as_they_were_learned() -> None:
+    models = WordModels.learn(WORDS, 3, 3)
+    features = models.features([BOX, OX])
+    assert features.shape == (5, len(FEATURES))
+    assert features[:, 0].tolist() == [-1, -2, -3, -0.5, -1.0]
+    assert features[:, 4].tolist() == [1, 1, 1, 1, 0]
+    for column in (1, 2, 3):
+        assert features[0, column] > features[2, column]
+        assert features[3, column] > features[4, column]
+
+
+def test_weights_raise_the_likelihood_of_right_pronunciations() -> None:
+    draws = np.random.default_rng(0)
+    words, gold, rows = [], [], []
+    for _ in range(300):
+        truth = draws.normal(size=(3, 2))
+        right = int(np.argmax(truth @ [2.0, -1.0] + draws.gumbel(size=3)))
+        words.append(Candidates("a", [["A"], ["B"], ["C"]], [0, 0, 0]))
+        gold.append(["ABC"[right]])
+        rows.append(truth)
+    features = np.concatenate(rows)
+    weights, likelihood = learn_weights(words, features, gold, 1e-6)
+    assert weights == pytest.approx([2.0, -1.0], abs=0.5)
+    for nudge in (0.05, -0.05):  # it is a maximum
+        for i in range(2):
+            moved = weights + nudge * np.eye(2)[i]
+            found = rescored(words, features, moved)
+            right = [
+                next(one.probability for one in own if one.phonemes == tuple(phonemes))
+                for own, phonemes in zip(found, gold, strict=True)
+            ]
+            assert float(np.mean(np.log(right))) < likelihood
+    with pytest.raises(ValueError, match="no word has its right pronunciation"):
+        learn_weights(words, features, [["Z"]] * 300, 1e-6)
+
+
+def test_the_gradient_is_the_slope_of_the_likelihood() -> None:
+    draws = np.random.default_rng(1)
+    X, of_word = draws.normal(size=(12, 3)), np.repeat(np.arange(3), 4)
+    right = np.tile([True, False, True, False], 3)
+    weights = np.array([0.3, -0.2, 0.5])
+    _, gradient, _ = _objective(X, right, of_word, weights, 0.1)
+    for i in range(3):
+        step = 1e-5 * np.eye(3)[i]
+        up, down = (_objective(X, right, of_word, weights + s, 0.1)[0] for s in (step, -step))
+        assert (up - down) / 2e-5 == pytest.approx(gradient[i], abs=1e-6)
