@@ -12,8 +12,8 @@ TO_THE_END = 2**31 - 1  # as a bag of future positions: all that follow
 CONSTRAINTS = ("none", "observed", "bio", "biluo")  # on transitions between labels
 MAX_NBEST = 100_000  # label sequences that an n-best list may have
 MAX_NBEST_LABELS = 2**25  # labels that the n-best list of a sequence or doc may have in all
-# Calls of a pipe before it takes the quick way for few tokens, whose kernels take seconds to
-# compile: the first predictions after an installation should not wait for them.
+# Calls of a pipe or a model before it takes the quick way for few tokens, whose kernels take
+# seconds to compile: the first predictions after an installation should not wait for them.
 QUICK_AFTER = 8
 
 

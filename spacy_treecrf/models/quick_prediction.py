@@ -33,9 +33,12 @@ from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.decoding import marginal_argmax
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.entry_tables import first_bin
+from spacy_treecrf.engine.encoding.few_items import encode_few
 from spacy_treecrf.engine.encoding.item_codes import TextIds
 from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, IN_TREES
 from spacy_treecrf.engine.encoding.placing import Places
+from spacy_treecrf.engine.limits import QUICK_AFTER
+from spacy_treecrf.engine.trees.contexts import count_lags
 from spacy_treecrf.engine.trees.histogram import N_BINS
 
 MAX_ROWS = 256
@@ -89,10 +92,12 @@ class FirstRows:
         if not are_few(feature_ids, MAX_FIRST_ROWS):
             return None
         scorer = self._scorer
-        scores = linear_scores_of_few(scorer.linear, feature_ids, numeric)
-        postings = scorer.trees.postings
-        scores += tree_scores_of_few(postings, feature_ids, numeric, scorer.n_labels)
-        return scores[:, None, :], labels_of_few(scores, offsets, self._steps)
+        linear = linear_scores_of_few(scorer.linear, feature_ids, numeric)
+        trees, lags = scorer.trees, count_lags(offsets, scorer.order)
+        scores = linear[:, None, :] + tree_scores_of_few(
+            trees.postings, trees.contexts, lags, feature_ids, numeric, scorer.n_labels
+        )
+        return scores, labels_of_few(scores, offsets, self._steps)
 
 
 def _known(
@@ -120,14 +125,17 @@ def _known(
 
 
 class QuickPredictor:
-    """What a model knows, listed for kernels; it has no state that calls change.
+    """What a model knows, listed for kernels; calls change no state but their number.
 
-    Whatever it does not treat it leaves to the ordinary way, and says so by None: inputs that are
-    large, not lists of lists of flat dicts, or wrong.
+    The first ones need no kernel, unless it is there already. Whatever it does not treat it leaves
+    to the ordinary way, and says so by None: inputs that are large, not lists of lists of flat
+    dicts, or wrong.
     """
 
     def __init__(self, columns: Columns, scorer: Scorer, transitions: Chain) -> None:
-        self._ids = columns.item_ids
+        self._columns, self._ids = columns, columns.item_ids
+        self._first = first_rows(scorer, transitions)
+        self._n_first = 0  # calls without kernels
         self._n_labels = scorer.n_labels
         texts, first = self._ids.item_codes.text_ids, first_bin(columns.nothing, 0)
         arrays, sizes = _known(texts, columns.places, scorer, transitions, first)
@@ -144,8 +152,27 @@ class QuickPredictor:
             if found is None:
                 return None
             return _cut(marginal_argmax(found[0]).tolist(), found[1])
+        if (first := self._first_labels(X)) is not None:
+            return first
         found_labels = self._run(X, self._find_labels, _no_labels)
         return None if found_labels is None else _cut(found_labels[0].tolist(), found_labels[1])
+
+    def _first_labels(self, X: Any) -> list[list[int]] | None:
+        """What `labels` returns, without kernels; None: it is not this way, or no longer."""
+        if self._first is None or self._n_first >= QUICK_AFTER:
+            return None
+        if getattr(self._find_labels, "signatures", True):  # there already
+            self._n_first = QUICK_AFTER
+            return None
+        try:
+            if type(X) is not list or not 0 < sum(map(len, X)) <= MAX_FIRST_ROWS:
+                return None
+            offsets, feature_ids, numeric = encode_few(self._columns, X)
+            found = self._first.find(feature_ids, numeric, offsets)
+        except Exception:  # wrong or just unusual: the ordinary way knows
+            return None
+        self._n_first += 1
+        return None if found is None else _cut(found[1].tolist(), offsets.tolist())
 
     def marginals(self, X: Any) -> list[list[list[float]]] | None:
         """P(y_t = k) for all k of each position of each sequence, or None."""
@@ -205,7 +232,7 @@ def quick_rows(scorer: Scorer, transitions: Chain) -> QuickRows | None:
 
 def first_rows(scorer: Scorer, transitions: Chain) -> FirstRows | None:
     """A model prepared for few rows without kernels, or None where its kind takes other steps."""
-    is_bigram = transitions.order == 1 and scorer.order == 0
+    is_bigram = transitions.order == 1 and scorer.order <= 1
     return FirstRows(scorer, transitions) if is_bigram and _is_plain(scorer, transitions) else None
 
 

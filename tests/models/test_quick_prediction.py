@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.engine.encoding.few_items import encode_few
+from spacy_treecrf.engine.limits import QUICK_AFTER
+from spacy_treecrf.engine.sequences import ABSENT, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.predictor import Predictor
-from spacy_treecrf.models.quick_prediction import MAX_FIRST_ROWS, MAX_ROWS
+from spacy_treecrf.models.quick_prediction import MAX_FIRST_ROWS, MAX_ROWS, quick_predictor
 from tests.engine.encoding.naive_encoding import naive_encode
 from tests.estimators.test_single_calls import ITEMS, X, Y
 from tests.tiny import SMALL
@@ -100,12 +102,46 @@ def test_the_first_rows_have_the_labels_and_marginals_of_the_ordinary_way(
     data = Sequences.unlabelled(*naive_encode(model.columns, sequences))
     predictor = Predictor(model, Workers(1), "viterbi")
     first, ordinary = predictor.apply_at_first(data), predictor.apply(data)
-    is_bigram = model.settings.order == 1 and model.settings.context_order == 0
+    is_bigram = model.settings.order == 1 and model.settings.context_order <= 1
     known = is_bigram and 0 < data.n_rows <= MAX_FIRST_ROWS
     assert (type(first) is not type(ordinary)) == known
     np.testing.assert_array_equal(first.labels(), ordinary.labels())
     np.testing.assert_array_equal(first.scores, ordinary.scores)
     np.testing.assert_array_equal(first.marginals(), ordinary.marginals())
+
+
+@settings(max_examples=30, deadline=None)
+@given(sequences=st.lists(st.lists(ITEMS, max_size=20), min_size=1, max_size=4))
+def test_few_dicts_are_encoded_as_kernels_do(model: Any, sequences: Any) -> None:
+    offsets, feature_ids, numeric = naive_encode(model.columns, sequences)
+    found = encode_few(model.columns, sequences)
+    n_slots = max(found[1].shape[1], feature_ids.shape[1])
+    wide = [
+        np.pad(rows, ((0, 0), (0, n_slots - rows.shape[1])), constant_values=ABSENT)
+        for rows in (found[1], feature_ids)
+    ]
+    np.testing.assert_array_equal(found[0], offsets)
+    np.testing.assert_array_equal(*wide)
+    np.testing.assert_array_equal(found[2], numeric)
+
+
+@pytest.mark.parametrize("family", ["separate", "joint"])
+def test_the_first_calls_need_no_kernel_and_have_its_labels(family: str, monkeypatch: Any) -> None:
+    estimator = BoostedCRF(**{**SMALL, "family": family}).fit(X, Y)
+    expected = estimator.predict(X)
+    model = copy.copy(estimator.model_)
+    quick = quick_predictor(model.columns, model.scorer, model.chain)
+    assert quick is not None
+
+    def fail(*args: Any) -> int:
+        raise AssertionError("a kernel was called")
+
+    fail.signatures = []  # type: ignore[attr-defined]  # as before anything is compiled
+    monkeypatch.setattr(quick, "_find_labels", fail)
+    for items, own in list(zip(X, expected, strict=True))[:QUICK_AFTER]:
+        assert [[model.labels[i] for i in ids] for ids in quick.labels([items], "viterbi")] == [own]
+    assert quick.labels([{"no": "list"}], "viterbi") is None
+    assert quick._n_first == min(len(X), QUICK_AFTER)
 
 
 @pytest.mark.parametrize("name", ["surrogate", "beam"])

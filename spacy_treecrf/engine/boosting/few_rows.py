@@ -15,6 +15,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.linear import LinearScorer
 from spacy_treecrf.engine.chain.chain import StepPotentials
 from spacy_treecrf.engine.fixed_grid import GRID
+from spacy_treecrf.engine.trees.contexts import Contexts
 from spacy_treecrf.engine.trees.posting_lists import ALL_LEAVES, Postings
 from spacy_treecrf.engine.wide_rows import GOES_ON
 
@@ -42,19 +43,43 @@ def linear_scores_of_few(linear: LinearScorer, feature_ids: Ids, numeric: Bins) 
 
 
 def tree_scores_of_few(
-    postings: Postings, feature_ids: Ids, numeric: Bins, n_labels: int
+    postings: Postings,
+    contexts: Contexts,
+    lags: npt.NDArray[np.uint8],
+    feature_ids: Ids,
+    numeric: Bins,
+    n_labels: int,
 ) -> Floats:
-    """What `add_tree_scores` adds for trees that test no previous label. (n_rows, n_labels)"""
+    """What `add_tree_scores` adds. shape: (n_rows, n_tables, n_labels)"""
     masks = _masks_of_bins(postings, numeric)
     for own, features in zip(masks, feature_ids, strict=True):
         _apply_features(postings, features, own)
+    n_plain = int(postings.class_first[n_labels])
+    units = _units_of(postings, slice(0, n_plain), masks[:, :n_plain, None])[:, :, 0]
+    sums = np.zeros((len(masks), n_plain + 1), np.int64)
+    np.cumsum(units, axis=1, out=sums[:, 1:])
+    after_any = np.diff(sums[:, postings.class_first[: n_labels + 1]], axis=1)
+    n_tables = n_labels ** (len(contexts.first) - 2)
+    scores = np.zeros((len(masks), n_tables, n_labels), np.float32)
+    for row, lag in enumerate(lags.tolist()):
+        own_contexts = slice(contexts.first[lag], contexts.first[lag + 1])
+        left = masks[row, n_plain:, None] & postings.context_mask[:, own_contexts]
+        units = _units_of(postings, slice(n_plain, None), left[None])[0]
+        total = np.repeat(after_any[row][:, None], left.shape[1], axis=1)
+        np.add.at(total, postings.tree_class[n_plain:], units)
+        scores[row, : left.shape[1]] = (total.T / GRID).astype(np.float32)
+    return scores
+
+
+def _units_of(
+    postings: Postings, trees: slice, masks: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.int64]:
+    """The values of the leaves that masks (n_rows, n_trees, n) leave, in steps of the grid."""
     # The exponent of the lowest bit that is left, which a float holds exactly.
     leaves = np.frexp((masks & (~masks + np.uint64(1))).astype(np.float64))[1] - 1
-    units = postings.leaf_units[postings.leaf_first[:-1].astype(np.int64) + leaves]
-    sums = np.zeros((len(masks), len(postings.tree_class) + 1), np.int64)
-    np.cumsum(units, axis=1, out=sums[:, 1:])
-    of_classes = np.diff(sums[:, postings.class_first[: n_labels + 1]], axis=1)
-    return (of_classes / GRID).astype(np.float32)
+    first = postings.leaf_first[:-1].astype(np.int64)[trees]
+    units: npt.NDArray[np.int64] = postings.leaf_units[first[:, None] + leaves].astype(np.int64)
+    return units
 
 
 def _masks_of_bins(postings: Postings, numeric: Bins) -> npt.NDArray[np.uint64]:
@@ -82,7 +107,7 @@ def _apply_features(postings: Postings, features: Ids, masks: npt.NDArray[np.uin
 def labels_of_few(
     scores: Floats, offsets: npt.NDArray[np.int64], steps: StepPotentials
 ) -> npt.NDArray[np.int32]:
-    """What `viterbi_bigram` writes. scores: (n_rows, n_labels)"""
+    """What Viterbi's kernels of order 1 write. scores: (n_rows, 1 or n_labels, n_labels)"""
     labels = np.zeros(len(scores), np.int32)
     for begin, end in pairwise(offsets.tolist()):
         if begin < end:
@@ -93,12 +118,12 @@ def labels_of_few(
 def _best_path(scores: npt.NDArray[np.float64], steps: StepPotentials) -> list[int]:
     """The best labels of a sequence, the lower ones among equals; all 0 if none are allowed."""
     moves = steps.moves[:-1]
-    delta = steps.moves[-1] + scores[0]
+    delta = steps.moves[-1] + scores[0, 0]
     back = []
     for own in scores[1:]:
-        reached = delta[:, None] + moves
+        reached = (delta[:, None] + moves) + own
         back.append(reached.argmax(axis=0))
-        delta = reached.max(axis=0) + own
+        delta = reached.max(axis=0)
     delta = delta + steps.end
     path = [int(delta.argmax())]
     if delta[path[0]] == -np.inf:

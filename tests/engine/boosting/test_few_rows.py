@@ -19,7 +19,7 @@ from spacy_treecrf.engine.chain.chain import step_potentials
 from spacy_treecrf.engine.chain.decoding import viterbi
 from spacy_treecrf.engine.sequences import ABSENT, MISSING
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.engine.trees.contexts import list_contexts
+from spacy_treecrf.engine.trees.contexts import count_lags, list_contexts
 from spacy_treecrf.engine.wide_rows import GOES_ON
 from tests.engine.enumeration import random_problem
 from tests.engine.random_forest import random_forest
@@ -38,14 +38,21 @@ from tests.engine.trees.test_posting_lists import (
     sizes=st.lists(st.sampled_from([1, 2, 3, 9, 31, 64]), min_size=0, max_size=30),
     lengths=st.lists(st.integers(1, 5), min_size=1, max_size=4),
     n_numeric=st.sampled_from([0, N_NUMERIC]),
+    order=st.integers(0, 2),
 )
-def test_trees_give_the_scores_of_kernels(seed, sizes, lengths, n_numeric):
+def test_trees_give_the_scores_of_kernels(seed, sizes, lengths, n_numeric, order):
     data = random_rows(seed, lengths, n_numeric=n_numeric)
-    forest = random_forest(seed, sizes, N_FEATURES, n_numeric, N_LABELS)
-    trees = ForestScorer(forest, N_LABELS, N_FEATURES, n_numeric, list_contexts(N_LABELS, 0))
-    found = tree_scores_of_few(trees.postings, data.feature_ids, data.numeric, N_LABELS)
+    forest = random_forest(seed, sizes, N_FEATURES, n_numeric, N_LABELS, order)
+    found = by_numpy(forest, data, order)
     assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, by_scorer(forest, data, 0)[:, 0])
+    np.testing.assert_array_equal(found, by_scorer(forest, data, order))
+
+
+def by_numpy(forest, data, order):
+    contexts, n_numeric = list_contexts(N_LABELS, order), data.numeric.shape[1]
+    trees = ForestScorer(forest, N_LABELS, N_FEATURES, n_numeric, contexts)
+    rows = count_lags(data.offsets, order), data.feature_ids, data.numeric
+    return tree_scores_of_few(trees.postings, contexts, *rows, N_LABELS)
 
 
 def test_features_of_many_trees_and_of_few_both_count():
@@ -53,9 +60,8 @@ def test_features_of_many_trees_and_of_few_both_count():
     often = random_forest(3, [9] * 12, n_features=2, n_numeric=0)
     seldom = random_forest(4, [31], n_features=N_FEATURES)
     for forest in (often, seldom):
-        trees = ForestScorer(forest, N_LABELS, N_FEATURES, N_NUMERIC, list_contexts(N_LABELS, 0))
-        found = tree_scores_of_few(trees.postings, data.feature_ids, data.numeric, N_LABELS)
-        np.testing.assert_array_equal(found, by_scorer(forest, data, 0)[:, 0])
+        found = by_numpy(forest, data, 0)
+        np.testing.assert_array_equal(found, by_scorer(forest, data, 0))
         assert len(np.unique(found)) > 1
 
 
@@ -87,20 +93,21 @@ def test_no_weights_give_zeros():
     lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5),
     forbidden=st.sampled_from([0.0, 0.4, 0.9]),
     whole_numbers=st.booleans(),
+    joint=st.booleans(),
 )
-def test_labels_are_those_of_kernels(seed, n_labels, lengths, forbidden, whole_numbers):
+def test_labels_are_those_of_kernels(seed, n_labels, lengths, forbidden, whole_numbers, joint):
     problem = random_problem(
         seed,
         1,
         n_labels,
         lengths,
-        joint=False,
+        joint=joint,
         forbidden=forbidden,
         whole_numbers=whole_numbers,
     )
     expected, _ = viterbi(problem.scores, problem.offsets, problem.chain)
     steps = step_potentials(problem.chain)
-    found = labels_of_few(problem.scores[:, 0].astype(np.float32), problem.offsets, steps)
+    found = labels_of_few(problem.scores.astype(np.float32), problem.offsets, steps)
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected)
 
