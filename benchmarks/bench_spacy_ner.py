@@ -41,8 +41,9 @@ ONE_THREAD = {
 }
 
 
-def train(folder: Path, features: str, quick: bool) -> dict[str, str]:
-    """Train both on the same docs with `spacy train`; returns the folders of the pipelines."""
+def train(folder: Path, features: str, quick: bool) -> None:
+    """Train both on the same docs with `spacy train`, in folders of their names."""
+    folder.mkdir(parents=True, exist_ok=True)
     limit = QUICK_DOCUMENTS if quick else None
     test_limit = QUICK_TEST_DOCUMENTS if quick else None
     write_docs(folder / "train.spacy", read_conll2003("eng.train", limit))
@@ -65,7 +66,6 @@ def train(folder: Path, features: str, quick: bool) -> dict[str, str]:
     steps = QUICK_CNN_STEPS if quick else CNN_STEPS
     settings = {"training.max_steps": steps, "training.eval_frequency": steps}
     run_spacy("train", config, "-o", folder / "cnn", **data, **settings)
-    return {name: str(folder / name / "model-last") for name in ("treecrf", "cnn")}
 
 
 def measure(treecrf: str, cnn: str, quick: bool) -> dict[str, Any]:
@@ -193,15 +193,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--features", choices=("plain", "clusters", "vectors"), default="plain")
     parser.add_argument("--quick", action="store_true", help="a part of the data, fewer rounds")
+    parser.add_argument("--models", type=Path, help="folder of trained pipelines, to keep them")
     parser.add_argument("--measure", nargs=2, metavar="PIPELINE", help="only this, in this process")
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measure(*options.measure, options.quick)))
         return
     quick = ["--quick"] if options.quick else []
-    with tempfile.TemporaryDirectory() as folder:
-        trained = train(Path(folder), options.features, options.quick)
-        pipelines = (trained["treecrf"], trained["cnn"])
+    with tempfile.TemporaryDirectory() as passing:
+        folder = options.models or Path(passing)
+        pipelines = (folder / "treecrf" / "model-last", folder / "cnn" / "model-last")
+        if not all(pipeline.exists() for pipeline in pipelines):
+            train(folder, options.features, options.quick)
         runs = [
             run_python(__file__, *quick, "--measure", *pipelines, **ONE_THREAD)
             for _ in range(1 if options.quick else PROCESSES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import gt
 from typing import Any
 
 import numpy as np
@@ -33,9 +35,9 @@ class Batch:
     ) -> None:
         self.docs = docs
         self.training = training
-        self.doc_offsets = np.zeros(len(docs) + 1, np.int64)
-        np.cumsum([len(doc) for doc in docs], out=self.doc_offsets[1:])
-        self.n_tokens = int(self.doc_offsets[-1])
+        ends = [*accumulate(map(len, docs), initial=0)]
+        self.doc_offsets = np.array(ends, np.int64)
+        self.n_tokens = ends[-1]
         self.offsets = _checked_offsets(offsets, self.n_tokens)
         self.few = False  # whether all sources are asked at once
         self.memo: dict[Any, Any] = {}  # results that several sources share
@@ -81,13 +83,10 @@ def _arrays(docs: Sequence[Doc], attrs: list[int | str]) -> dict[Any, npt.NDArra
 
 def _checked_offsets(offsets: npt.NDArray[np.int64], n_tokens: int) -> npt.NDArray[np.int64]:
     offsets = np.ascontiguousarray(offsets, np.int64)
-    if (
-        offsets.ndim != 1
-        or len(offsets) == 0
-        or offsets[0] != 0
-        or offsets[-1] != n_tokens
-        or (offsets[1:] < offsets[:-1]).any()
-    ):
+    # A list: docs of one sentence are common, and each question about an array takes longer.
+    listed = offsets.tolist() if offsets.ndim == 1 else []
+    ends = listed[:1] + listed[-1:]
+    if ends != [0, n_tokens] or any(map(gt, listed, listed[1:])):
         raise ValueError(
             f"treecrf: offsets of sequences must rise from 0 to the {n_tokens} tokens of the docs"
         )

@@ -60,11 +60,11 @@ class DocumentWords:
 
     def keys(self, batch: Batch, column: str) -> Keys:
         """The key of every token in a column; 0 is nothing. shape: (n_tokens,)"""
-        return self._found(batch).keys(column)
+        return (batch.memo.get(self) or self._found(batch)).keys(column)
 
     def has_values(self, batch: Batch, column: str) -> bool:
         """Whether any token has something in a column."""
-        return self._found(batch).has_values(column)
+        return (batch.memo.get(self) or self._found(batch)).has_values(column)
 
     def _found(self, batch: Batch) -> _BatchKeys | _FewKeys:
         found: _BatchKeys | _FewKeys | None = batch.memo.get(self)

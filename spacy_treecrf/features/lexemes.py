@@ -144,14 +144,16 @@ class LexemeSource(Source):
         of_clusters: dict[str, list[int]] = {}
         if self.clusters is not None:
             of_clusters = self._numbered_clusters(self.clusters.paths_of(keys, lowers), known)
+        order, affixes, others = known.memo.get("columns") or self._in_turn(known)
+        # One list for all affixes: for a few words, a list takes longer to begin than to fill.
+        values = [
+            get(lower[part], 0) if len(lower) >= n else 0
+            for get, n, part in affixes
+            for lower in lowers
+        ]
         lexemes: list[Lexeme] | None = None
-        values: list[list[int]] = []
-        for column, numbers in known.texts.items():
-            get = numbers.get
-            if column in self._affixes:
-                n, part = self._affixes[column]
-                own = [get(lower[part], 0) if len(lower) >= n else 0 for lower in lowers]
-            elif column in self._of_lower:
+        for column, get in others:
+            if column in self._of_lower:
                 own = [get(lower, 0) for lower in lowers]
             elif column in of_clusters:
                 own = of_clusters[column]
@@ -166,9 +168,24 @@ class LexemeSource(Source):
                     lexemes = [vocab[key] for key in keys.tolist()]
                 of_lexeme = self._of_lexeme[column]
                 own = [get(of_lexeme(lexeme), 0) for lexeme in lexemes]
-            values.append(own)
-        found = np.array(values, np.int64).reshape(len(values), len(keys))
+            values += own
+        found = np.array(values, np.int64).reshape(len(order), len(keys))[order]
         return NumberedValues(found, self._numbers(batch, keys, texts, lowers, known))
+
+    def _in_turn(self, known: KnownValues) -> tuple[npt.NDArray[np.int64], list[Any], list[Any]]:
+        """The columns in the order in which `numbered` goes through them.
+
+        Returns the row of each known column in that order, the affixes (how to get the number of a
+        value, their length, which part of a word), and the other columns (name, how to get it).
+        """
+        names = sorted(known.texts, key=lambda name: name not in self._affixes)
+        order = np.array([names.index(name) for name in known.texts], np.int64)
+        affixes = [
+            (known.texts[name].get, *self._affixes[name]) for name in names if name in self._affixes
+        ]
+        others = [(name, known.texts[name].get) for name in names[len(affixes) :]]
+        known.memo["columns"] = found = order, affixes, others
+        return found
 
     def _numbered_clusters(self, paths: list[int], known: KnownValues) -> dict[str, list[int]]:
         """The number of the cluster of each path, by column; there are few different paths."""
@@ -199,10 +216,11 @@ class LexemeSource(Source):
         if self.vectors is None or not known.numbers:
             return np.full((len(known.numbers), len(keys)), np.nan)
         dimensions = known.memo.get("dimensions")
-        if dimensions is None:
+        if dimensions is None:  # once for these columns and vectors, see `stamp`
+            self.vectors.check(batch.vocab)
             dimensions = [int(name.removeprefix("vector")) for name in known.numbers]
             known.memo["dimensions"] = dimensions
-        values = self.vectors.values(batch.vocab, keys, texts, lowers)
+        values = self.vectors.checked_values(batch.vocab, keys, texts, lowers)
         if dimensions != list(range(self.vectors.width)):
             values = values[:, dimensions]
         return np.ascontiguousarray(values.T)

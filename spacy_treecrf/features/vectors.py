@@ -87,6 +87,12 @@ class Vectors:
     ) -> npt.NDArray[np.float64]:
         """The vectors of words; NaN for a word without one. shape: (n_words, width)"""
         self.check(vocab)
+        return self.checked_values(vocab, keys, texts, lowers)
+
+    def checked_values(
+        self, vocab: Vocab, keys: npt.NDArray[np.uint64], texts: list[str], lowers: list[str]
+    ) -> npt.NDArray[np.float64]:
+        """What `values` returns, of a vocab whose vectors are known to fit."""
         vectors = vocab.vectors
         if str(vectors.mode) == "floret" or not hasattr(vectors, "key2row"):
             if not texts:
@@ -136,6 +142,6 @@ def _on_cpu(values: Any) -> npt.NDArray[np.float64]:
 
 def _finite(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     finite = np.isfinite(values)
-    if not finite.all():
+    if not np.logical_and.reduce(finite, axis=None):
         values[~finite] = np.nan
     return values

@@ -6,7 +6,7 @@ once, and everything else follows from these scores and the chain over them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,7 +24,10 @@ from spacy_treecrf.engine.chain.prediction import (
     predict_labels,
     predict_marginals,
 )
-from spacy_treecrf.engine.chain.span_probability import span_probabilities
+from spacy_treecrf.engine.chain.span_probability import (
+    label_and_span_probabilities,
+    span_probabilities,
+)
 from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.sequences import Sequences, cut_sequences
 from spacy_treecrf.engine.threads import Workers
@@ -199,6 +202,18 @@ class ScoredSequences:
             found[own] = self._spans_of(block, spans[own] - rows.start, labels[rows])
         return found
 
+    def probabilities_of(
+        self, labels: npt.NDArray[np.int32], spans: Sequence[tuple[int, int]]
+    ) -> tuple[npt.NDArray[np.float64], list[float]]:
+        """P(y_t = labels[t]) of all rows, and P(all their labels) of spans (first, last) of rows.
+
+        labels: (n_rows,). spans: sorted, each within a sequence.
+        """
+        chosen = self.marginals()[np.arange(len(labels)), labels]
+        if not spans:
+            return chosen, []
+        return chosen, self.span_probabilities(np.array(spans), labels).tolist()
+
     def log_probability_of(
         self, labels: npt.NDArray[np.int32], temperature: float = 1.0
     ) -> npt.NDArray[np.float64]:
@@ -311,6 +326,21 @@ class _KnownSequences(ScoredSequences):
         self._kept = [_Block(slice(0, len(labels)), data, None, scores)]
         self._marginals = nodes if len(nodes) else None
         self._labels = labels
+
+    def probabilities_of(
+        self, labels: npt.NDArray[np.int32], spans: Sequence[tuple[int, int]]
+    ) -> tuple[npt.NDArray[np.float64], list[float]]:
+        """The same by one kernel, where marginals are known."""
+        chain = self.chain
+        if self._marginals is None or chain.order > 1 or self._kept is None:
+            return super().probabilities_of(labels, spans)
+        rows = self._kept[0].scores, self.data.offsets, self._marginals, labels
+        of_labels, of_spans = np.empty(len(labels)), np.empty(len(spans))
+        where = np.array(spans, np.int64).reshape(-1, 2)
+        edges, end = chain.scaled_moves.factors, chain.steps.end
+        if label_and_span_probabilities(rows, edges, end, where, of_labels, of_spans):
+            return super().probabilities_of(labels, spans)
+        return of_labels, of_spans.tolist()
 
 
 @dataclass(frozen=True)

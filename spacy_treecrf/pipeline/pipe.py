@@ -251,11 +251,14 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
         found: list[Prediction] = []
         docs = list(docs)
-        with self._predictor() as predictor:
+        predictor = self._new_predictor()
+        try:
             if len(docs) == 1:
                 return self.decode(docs, self._scored(predictor, docs))
             for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
                 found += self.decode(some, self._scored(predictor, some))
+        finally:
+            predictor.workers.close()
         return found
 
     def _scored(self, predictor: "Predictor", docs: Sequence[Doc]) -> "ScoredSequences":
@@ -444,13 +447,20 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
     @contextmanager
     def _predictor(self) -> "Iterator[Predictor]":
+        predictor = self._new_predictor()
+        with predictor.workers:
+            yield predictor
+
+    def _new_predictor(self) -> "Predictor":
+        """A predictor whose workers are to be closed."""
         from spacy_treecrf.engine.threads import Workers
         from spacy_treecrf.models.predictor import Predictor
         from spacy_treecrf.models.ruled import rules_of
 
-        settings = self.shim.settings
-        with Workers(settings.threads) as workers:
-            yield Predictor(self.shim.trained, workers, settings.predictor, rules_of(settings))
+        shim = self.shim
+        settings = shim.settings
+        workers = Workers(settings.threads)
+        return Predictor(shim.trained, workers, settings.predictor, rules_of(settings))
 
     @contextmanager
     def memory_zone(self, mem: Any = None) -> "Iterator[Any]":

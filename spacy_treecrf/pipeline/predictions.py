@@ -63,14 +63,13 @@ def with_probabilities(
 
     ids: of all their labels, laid end to end.
     """
-    chosen = scored.marginals()[np.arange(len(ids)), ids]
     bounds = list(accumulate((len(own.labels) for own in predictions), initial=0))
     rows = [
         (first + start, first + end)
         for first, own in zip(bounds, predictions, strict=False)
         for start, end, _ in own.spans
     ]
-    of_spans = scored.span_probabilities(np.array(rows), ids).tolist() if rows else []
+    chosen, of_spans = scored.probabilities_of(ids, rows)
     ends = accumulate((len(own.spans) for own in predictions), initial=0)
     return [
         Prediction(own.labels, own.spans, chosen[a:b], of_spans[c:d])

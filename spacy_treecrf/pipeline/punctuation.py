@@ -11,6 +11,7 @@ from spacy.pipeline import Sentencizer
 from spacy.strings import StringStore
 from spacy.tokens import Doc
 
+_ATTRS = [ORTH, IS_PUNCT, IS_SPACE]
 BLANK_LINE = 2  # line breaks in a token of white space that end a sentence, whatever is before
 
 
@@ -20,16 +21,19 @@ def punctuation_starts(doc: Doc) -> npt.NDArray[np.int64]:
     A sentence starts at a word behind `.`, `?`, `!` or what other scripts have for them, and behind
     a blank line; quotes and brackets between belong to the sentence before.
     """
-    values: npt.NDArray[np.uint64] = doc.to_array([ORTH, IS_PUNCT, IS_SPACE])  # type: ignore[assignment]
-    ends = np.fromiter(map(_end_marks().__contains__, values[:, 0].tolist()), bool, len(doc))
-    is_word = (values[:, 1] == 0) & ~ends
-    for i in np.flatnonzero(values[:, 2]).tolist():
-        ends[i] = doc[i].text.count("\n") >= BLANK_LINE
-        is_word[i] = False
-    words = np.flatnonzero(is_word)
-    ends_before = np.cumsum(ends)[words]
-    starts = words[np.diff(ends_before, prepend=0) > 0]
-    return np.append(np.zeros(1, np.int64), starts)
+    values: npt.NDArray[np.uint64] = doc.to_array(_ATTRS)  # type: ignore[assignment]
+    marks = _end_marks()
+    starts = [0]
+    ended = False
+    for i, (orth, is_punct, is_space) in enumerate(values.tolist()):
+        if is_space:
+            ended = ended or doc[i].text.count("\n") >= BLANK_LINE
+        elif orth in marks:
+            ended = True
+        elif ended and not is_punct:
+            starts.append(i)
+            ended = False
+    return np.array(starts, np.int64)
 
 
 @cache

@@ -59,7 +59,7 @@ def by_tokens(docs: Sequence[Doc], n_tokens: int) -> Iterator[Sequence[Doc]]:
 def cut(docs: Sequence[Doc], mode: str) -> npt.NDArray[np.int64]:
     """The offsets of all sequences of the docs, laid end to end. shape: (n_sequences + 1,)"""
     if len(docs) == 1:
-        return np.append(starts_of(docs[0], mode), len(docs[0]))
+        return np.array([*starts_of(docs[0], mode).tolist(), len(docs[0])], np.int64)
     firsts = []
     total = 0
     for doc in docs:

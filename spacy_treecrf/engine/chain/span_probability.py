@@ -68,6 +68,40 @@ def span_probabilities(
 
 
 @kernel
+def label_and_span_probabilities(
+    sequences: tuple[Floats, Ints, Doubles, Labels],
+    edges: Doubles,
+    end: Doubles,
+    spans: Ints,
+    of_labels: Doubles,
+    of_spans: Doubles,
+) -> int:
+    """Write P(its label) of each row and P(all its labels) of each span; returns how many are NaN.
+
+    Of a chain of order 0 or 1, as `span_probabilities` finds them. sequences: scores, offsets,
+    marginals and labels. edges, end: as for `_markov_spans`. spans: (n, 2), sorted by first row,
+    each within one sequence. NaN: scaled messages underflow.
+    """
+    scores, offsets, nodes, labels = sequences
+    for row in range(len(of_labels)):
+        of_labels[row] = nodes[row, labels[row]]
+    if len(of_spans) == 0:
+        return 0
+    sequence = np.empty(len(spans), np.int64)
+    s = 0
+    for i in range(len(spans)):
+        while offsets[s + 1] <= spans[i, 0]:
+            s += 1
+        sequence[i] = s
+    chunk = ScoredChunk(scores, offsets, 0, len(offsets) - 1)
+    _markov_spans(chunk, edges, end, _Spans(spans, sequence, labels, nodes), of_spans)
+    n_lost = 0
+    for i in range(len(of_spans)):
+        n_lost += np.isnan(of_spans[i])
+    return n_lost
+
+
+@kernel
 def _markov_spans(
     sequences: ScoredChunk, edges: Doubles, end: Doubles, spans: _Spans, result: Doubles
 ) -> None:

@@ -34,14 +34,14 @@ def write_bins(
             value = numbers[column, row]
             found = MISSING_BIN
             if not np.isnan(value):
-                low = columns.edge_first[column]
-                high = columns.edge_first[column + 1]
-                while low < high:
-                    middle = (low + high) // 2
-                    if columns.edges[middle] < value:
-                        low = middle + 1
-                    else:
-                        high = middle
-                found = 1 + low - columns.edge_first[column]
+                # Halves without branches, which a processor would guess wrong half of the time.
+                first = columns.edge_first[column]
+                below = 0
+                left = columns.edge_first[column + 1] - first
+                while left > 0:
+                    half = (left + 1) // 2
+                    below += half if columns.edges[first + below + half - 1] < value else 0
+                    left -= half
+                found = 1 + below
             for cell in range(columns.cell_first[column], columns.cell_first[column + 1]):
                 out[row, columns.cells[cell]] = found

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_treecrf.engine.chain.chain import Chain, node_marginals, span_probability
-from spacy_treecrf.engine.chain.span_probability import span_probabilities
+from spacy_treecrf.engine.chain.span_probability import (
+    label_and_span_probabilities,
+    span_probabilities,
+)
 
 
 def random_case(seed: int, order: int, joint: bool, scale: float = 1.0, forbid: bool = False):
@@ -45,6 +48,29 @@ def test_equals_clamped_forward_passes(seed, order, joint, scale, forbid):
         inside = [int(y) for y in labels[first:last]]
         expected = span_probability(scores[begin:past], chain, int(first - begin), inside)
         assert p == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    order=st.integers(0, 1),
+    joint=st.booleans(),
+    scale=st.sampled_from([0.0, 1.0, 30.0, 400.0]),
+    n_spans=st.integers(0, 7),
+)
+def test_one_call_finds_the_same_bits_or_says_that_it_does_not(seed, order, joint, scale, n_spans):
+    scores, offsets, chain, labels, spans = random_case(seed, order, joint, scale)
+    spans = spans[:n_spans]
+    nodes, _ = node_marginals(scores, offsets, chain)
+    of_labels, of_spans = np.empty(13), np.empty(n_spans)
+    rows = scores, offsets, nodes, labels
+    edges, end = chain.scaled_moves.factors, chain.steps.end
+    n_lost = label_and_span_probabilities(rows, edges, end, spans, of_labels, of_spans)
+    assert of_labels.tolist() == nodes[np.arange(13), labels].tolist()
+    assert n_lost == np.isnan(of_spans).sum()
+    expected = span_probabilities(scores, offsets, chain, nodes, spans, labels)
+    found = ~np.isnan(of_spans)
+    assert of_spans[found].tolist() == expected[found].tolist()
 
 
 def test_all_spans_of_one_place_add_up():
