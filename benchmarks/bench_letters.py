@@ -118,7 +118,7 @@ def bench_ours(
         command = [sys.executable, "-m", "spacy", "train", str(CONFIGS / f"{job.task}.cfg")]
         command += ["--output", f"{folder}/model"]
         for name, value in options.items():
-            command += [f"--{name}", json.dumps(value) if isinstance(value, list) else str(value)]
+            command += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
         _, took = measured(command)
         model = f"{folder}/model/model-best"
         tagger = load_tagger(model)
