@@ -3,12 +3,15 @@
 Letter to sound (CMUdict) and hyphenation (Moby, both splits), each side measured in the same run.
 CRFsuite's columns are the letters in the config's window, and with --same-columns, in another run
 of it, also the config's n-grams and classes of letters; its penalty is the best on the dev part.
+With --rivals phonetisaurus, letter to sound is measured beside Phonetisaurus: whole words.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,13 +26,22 @@ from spacy_treecrf.evaluation.judging import judge
 from spacy_treecrf.features.characters import class_of
 from spacy_treecrf.taggers.loading import load_tagger
 
-from spacy_data import CONFIGS, run_spacy
+from phonetisaurus_rival import (
+    bench_phonetisaurus,
+    gold_phonemes,
+    measured,
+    pronounced,
+    pronunciation_scores,
+)
+from spacy_data import CONFIGS
 from timing import cpu_timed, report
 
 PENALTIES = (0.1, 1.0)
 ITERATIONS, QUICK_ITERATIONS = 200, 20
 QUICK_WORDS = 500
 EDGE = "<edge>"
+LETTER_TO_SOUND = "phoneme"  # the layer
+RIVALS = ("crfsuite", "phonetisaurus")
 
 Item = dict[str, str]
 Labels = list[list[Any]]  # by word, a label for each letter
@@ -46,6 +58,20 @@ class Job:
 
 JOBS = {
     "letters": Job("letters", "cmudict", "default", "phoneme"),
+    "letters-all": Job(
+        "letters",
+        "cmudict",
+        "all",
+        "phoneme",
+        {
+            "components.treecrf.features.ngrams": [2, 3, 4],
+            "components.treecrf.features.ngram_edges": True,
+            "components.treecrf.model.min_count": 4,
+            "components.treecrf.model.linear_rounds": 11,
+            "components.treecrf.rounds_per_step": 26,
+            "training.max_steps": 1,
+        },
+    ),
     "hyphenate": Job("hyphenate", "moby", "small", "hyphen"),
     "hyphenate-large": Job(
         "hyphenate",
@@ -81,24 +107,30 @@ def _plain(label: str) -> str:
     return "-".join(map(without_stress, label.split("-")))
 
 
-def bench_ours(job: Job, words: int, settings: dict[str, Any]) -> dict[str, Any]:
+def bench_ours(
+    job: Job, words: int, settings: dict[str, Any], test: list[LabelledSequence]
+) -> dict[str, Any]:
     """`spacy train` with the shipped config, evaluation and compilation included in its time."""
     with tempfile.TemporaryDirectory() as folder:
         prepare_corpus(job.corpus, Path(folder), split=job.split)
-        data = {f"paths.{part}": f"{folder}/{part}.spacy" for part in ("train", "dev")}
-        _, took = cpu_timed(
-            lambda: run_spacy(
-                "train",
-                CONFIGS / f"{job.task}.cfg",
-                *("--output", f"{folder}/model"),
-                **data,
-                **{"corpora.train.limit": words},
-                **{**job.settings, **settings},
-            )
-        )
-        tagger = load_tagger(f"{folder}/model/model-best")
+        options = {f"paths.{part}": f"{folder}/{part}.spacy" for part in ("train", "dev")}
+        options |= {"corpora.train.limit": words, **job.settings, **settings}
+        command = [sys.executable, "-m", "spacy", "train", str(CONFIGS / f"{job.task}.cfg")]
+        command += ["--output", f"{folder}/model"]
+        for name, value in options.items():
+            command += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
+        _, took = measured(command)
+        model = f"{folder}/model/model-best"
+        tagger = load_tagger(model)
         judged = judge(tagger, tagger.read(f"{folder}/test.spacy", gold=True)[1])
-    return {**took, **scores(judged.gold, judged.predicted)}
+        found = {**took, **scores(judged.gold, judged.predicted)}
+        if job.layer == LETTER_TO_SOUND:
+            said, asked = cpu_timed(lambda: pronounced(model, test))
+            found["pronouncer"] = {
+                "asked_seconds": asked["seconds"],
+                **pronunciation_scores(gold_phonemes(test), said),
+            }
+    return found
 
 
 def bench_crfsuite(
@@ -180,6 +212,9 @@ def main() -> None:
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
     parser.add_argument("--words", type=int, default=0, help="training words; 0: all")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of CRFsuite")
+    parser.add_argument(
+        "--rivals", nargs="+", choices=RIVALS, default=["crfsuite"], help="who is measured, too"
+    )
     parser.add_argument("--same-columns", action="store_true", help="also with all our columns")
     parser.add_argument("--quick", action="store_true", help="few words, rounds and iterations")
     options = parser.parse_args()
@@ -197,11 +232,15 @@ def main() -> None:
         rivals = {"crfsuite": Columns(features, more=False)}
         if options.same_columns:
             rivals["crfsuite_same_columns"] = Columns(features, more=True)
-        theirs = {
-            rival: bench_crfsuite(job, splits, columns, iterations)
-            for rival, columns in rivals.items()
-        }
-        ours = bench_ours(job, words, settings)
+        theirs = {}
+        if "crfsuite" in options.rivals:
+            for rival, columns in rivals.items():
+                theirs[rival] = bench_crfsuite(job, splits, columns, iterations)
+        of_words = {}
+        if "phonetisaurus" in options.rivals and job.layer == LETTER_TO_SOUND:
+            of_words["phonetisaurus"] = bench_phonetisaurus(splits)
+        ours = bench_ours(job, words, settings, splits["test"])
+        everyone = {**theirs, **of_words}
         report(
             name,
             training_words=len(splits["train"]),
@@ -209,11 +248,14 @@ def main() -> None:
             labels=len({label for r in splits["train"] for label in r.labels[job.layer]}),
             iterations=iterations,
             ours=ours,
-            **theirs,
+            **everyone,
             letters_gain={rival: ours["letters"] - own["letters"] for rival, own in theirs.items()},
-            time_ratio={rival: ours["seconds"] / own["seconds"] for rival, own in theirs.items()},
+            words_gain={
+                rival: ours["pronouncer"]["words"] - own["words"] for rival, own in of_words.items()
+            },
+            time_ratio={rival: ours["seconds"] / own["seconds"] for rival, own in everyone.items()},
             cpu_ratio={
-                rival: ours["cpu_seconds"] / own["cpu_seconds"] for rival, own in theirs.items()
+                rival: ours["cpu_seconds"] / own["cpu_seconds"] for rival, own in everyone.items()
             },
         )
 

@@ -21,6 +21,7 @@ from spacy_treecrf.cli import (
     inspect_model,
     lists,
     plot,
+    pronounce,
     prune,
     report,
     serve,
@@ -58,6 +59,7 @@ app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )(distribute.distribute)
 app.command("tag", epilog=tag.EXAMPLES)(tag.tag)
+app.command("pronounce", epilog=pronounce.EXAMPLES)(pronounce.pronounce)
 app.command("evaluate", epilog=evaluate.EVALUATE_EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=evaluate.COMPARE_EXAMPLES)(evaluate.compare)
 app.command("inspect", epilog=inspect_model.EXAMPLES)(inspect_model.inspect_model)

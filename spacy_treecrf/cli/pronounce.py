@@ -1,0 +1,92 @@
+"""The command `pronounce`: how words are said, from a pipeline with a pronouncer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_treecrf.cli.shared.common import output_text, refuse_existing, reports_errors
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+EXAMPLES = """\b
+Examples:
+  spacy-treecrf pronounce training/letters/model-best photograph photography
+  spacy-treecrf pronounce en_letters words.txt --output said.tsv
+  echo 'Read it aloud' | spacy-treecrf pronounce en_letters -
+"""
+STANDARD_INPUT = "-"
+HEAD = ["word", "pronunciation", "probability"]
+
+Row = tuple[str, str, float]
+
+
+# Many parameters: typer makes an option of each.
+@reports_errors
+def pronounce(
+    model: Annotated[str, typer.Argument(help="spaCy pipeline folder or package.")],
+    words: Annotated[
+        list[str], typer.Argument(help="Words, or one file of text; - is the standard input.")
+    ],
+    nbest: Annotated[int, typer.Option(min=1, max=100, help="Pronunciations of each word.")] = 3,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File of tab-separated lines.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
+) -> None:
+    """Write the most probable pronunciations of words with their probabilities.
+
+    A file that exists is read; what is no file is taken for a word.
+    """
+    from spacy_treecrf.cli.shared.tables import table
+
+    if output is not None:
+        refuse_existing(output, force, Path(model), *map(Path, words))
+    rows = _rows(_pipeline(model, nbest), _texts(words, encoding), nbest)
+    if output is None:
+        typer.echo(table(HEAD, [[word, said, f"{p:.3f}"] for word, said, p in rows]))
+        return
+    with output_text(output) as file:
+        file.writelines(f"{word}\t{said}\t{p:.6f}\n" for word, said, p in rows)
+
+
+def _pipeline(model: str, nbest: int) -> Language:
+    import spacy
+
+    from spacy_treecrf.letters.pronouncer import Pronouncer
+
+    try:
+        nlp = spacy.load(model)
+    except OSError as error:
+        raise ValueError(f"treecrf: cannot load {model!r}: {error}; check the path") from error
+    pronouncers = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, Pronouncer)]
+    if not pronouncers:
+        raise ValueError(
+            f"treecrf: {model} has no pipe treecrf_pronouncer; train one by configs/letters.cfg"
+        )
+    for pronouncer in pronouncers:
+        pronouncer.keep = max(pronouncer.keep, nbest)
+    return nlp
+
+
+def _texts(words: list[str], encoding: str) -> Iterator[str]:
+    if words == [STANDARD_INPUT]:
+        yield from sys.stdin
+    elif len(words) == 1 and Path(words[0]).is_file():
+        with Path(words[0]).open(encoding=encoding) as file:
+            yield from file
+    else:
+        yield from words
+
+
+def _rows(nlp: Language, texts: Iterable[str], nbest: int) -> Iterator[Row]:
+    for doc in nlp.pipe(text.strip() for text in texts):
+        for word in doc.sents if len(doc) else ():
+            for said, probability in (word._.pronunciations or [])[:nbest]:
+                yield word.text, said, probability

@@ -1,0 +1,53 @@
+"""Pronouncing dictionaries of one's own: a word and its phonemes in each line, with blanks between.
+
+    photograph  F OW1 T AH0 G R AE2 F
+
+That is the format of CMUdict, Phonetisaurus and Sequitur. Letters and phonemes may be any; of words
+that come several times, also as "word(2)", the first pronunciation counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from spacy_treecrf.corpora.aligner import JOINT, SILENT, fit_aligner
+from spacy_treecrf.corpora.labelled_sequence import LabelledSequence
+from spacy_treecrf.corpora.reading import malformed, quoted, read_lines
+
+LAYER = "phoneme"
+_VARIANT = re.compile(r"\(\d+\)$")
+_COMMENTS = (";;;", "#")
+
+
+def read_dictionary(
+    path: Path, report: Callable[[str], None] | None = None
+) -> list[LabelledSequence]:
+    """Words with a label for each letter; those that cannot be aligned are left out."""
+    pairs = list(read_entries(path).items())
+    if not pairs:
+        raise ValueError(f"treecrf: {path} has no words; expected 'word  P1 P2 ...' in each line")
+    aligned = fit_aligner(pairs, report=report).align(pairs)
+    found = [
+        LabelledSequence(list(spelling), {LAYER: labels}, key=spelling)
+        for (spelling, _), labels in zip(pairs, aligned, strict=True)
+        if labels is not None
+    ]
+    if report is not None:
+        report(f"{len(found)} words aligned, {len(pairs) - len(found)} left out")
+    return found
+
+
+def read_entries(path: Path) -> dict[str, list[str]]:
+    """The first pronunciation of each word, in lower case."""
+    expected = f"a word and its phonemes, none of which is {SILENT!r} or has a {JOINT!r} in it"
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip() or line.startswith(_COMMENTS):
+            continue
+        word, *phonemes = line.split()
+        if not phonemes or any(p == SILENT or JOINT in p for p in phonemes):
+            raise malformed(path, number, quoted(line), expected)
+        found.setdefault(_VARIANT.sub("", word).lower(), phonemes)
+    return found

@@ -1,0 +1,41 @@
+"""Pronouncing dictionaries of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spacy_treecrf.corpora import load_corpus
+from spacy_treecrf.corpora.dictionary import read_entries
+
+LINES = [
+    f"{a}{b}{c}  {a.upper()} {b.upper()}1 {c.upper()}\n"
+    for a in "kst"
+    for b in "aou"
+    for c in "kstn"
+]
+
+
+def test_words_of_a_file_get_a_label_for_each_letter(tmp_path: Path) -> None:
+    file = tmp_path / "own.dict"
+    file.write_text(";;; mine\n\n" + "".join(LINES), encoding="utf-8")
+    splits = load_corpus("dictionary", inputs=[file])
+    words = {word.key: word.labels["phoneme"] for part in splits.values() for word in part}
+    assert len(words) == len(LINES)
+    assert words["kan"] == ["K", "A1", "N"]
+    assert all(splits.values())
+
+
+def test_the_first_pronunciation_counts(tmp_path: Path) -> None:
+    file = tmp_path / "own.dict"
+    file.write_text("Éa  e a\néa(2)  i a\n", encoding="utf-8")
+    assert read_entries(file) == {"éa": ["e", "a"]}
+
+
+@pytest.mark.parametrize("line", ["word", "word _", "word K-S"])
+def test_lines_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "own.dict"
+    file.write_text(f"ka  K A\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="2"):
+        read_entries(file)
