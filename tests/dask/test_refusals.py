@@ -135,6 +135,7 @@ def test_a_worker_without_the_package_is_named(tmp_path: Path) -> None:
     [
         {"step": "conjugate"},
         {"pseudo_rounds": 2},
+        {"word_dropout": 0.2},
         {"missing": "surrogate"},
         {"warm_start": True},
     ],
