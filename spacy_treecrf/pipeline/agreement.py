@@ -2,9 +2,10 @@
 
 A name that one sentence leaves open is often clear from another one (Krishnan and Manning, 2006,
 "An effective two-stage model for exploiting non-local dependencies in named entity recognition").
-The second stage here is not learned. The labels of a capitalised word get, as evidence, how
-probable their type is on average where the document has the word: log scores that are added to
-those of the model, so that labels and probabilities remain exact for the chain that follows.
+The second stage here is not learned. A capitalised word moves towards what the model says, on
+average, where the document has the word: a logarithmic opinion pool of its own probabilities of
+types, P(type)^(1 - a), and of the mean ones, P(type)^a. Log scores are added to those of the
+model for it, so labels and probabilities are exact for the chain that follows.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from spacy.tokens import Doc
 
 # A place counts for so much more where also the word before is the same, and the word behind.
 SAME_NEIGHBOUR = 2.0
-MAX_AGREEMENT = 2.0
-LEAST = 1e-3  # what is added to mean probabilities: no type is ever ruled out
+LEAST = 1e-2  # what is added to probabilities of types: none is ever ruled out
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 Keys = npt.NDArray[np.uint64]
@@ -72,8 +72,8 @@ def evidence_of(
 ) -> npt.NDArray[np.float32]:
     """Log scores of labels, 0 at words that are not repeated. shape: (n_rows, n_labels)
 
-    Of each type, the log of its mean probability at the word and at the other places of the
-    word in the document.
+    Of each type, the log of its mean probability at all places of the word in the document,
+    minus that of its probability at the word itself.
 
     marginals: P(label) of each row. types: of each label.
     """
@@ -88,7 +88,7 @@ def evidence_of(
         places += weight * (np.bincount(group)[group] - 1)
     mean = total / places[:, None]
     evidence = np.zeros(marginals.shape, np.float32)
-    evidence[repeated.rows] = np.log(np.maximum(mean, 0.0) + LEAST)[:, types]
+    evidence[repeated.rows] = np.log((np.maximum(mean, 0.0) + LEAST) / (own + LEAST))[:, types]
     return evidence
 
 

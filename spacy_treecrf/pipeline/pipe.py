@@ -18,12 +18,7 @@ from thinc.api import Model, Optimizer
 from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
 from spacy_treecrf.evaluation.calibration import expected_calibration_error
 from spacy_treecrf.labels.biluo import write_span
-from spacy_treecrf.pipeline.agreement import (
-    MAX_AGREEMENT,
-    evidence_of,
-    repeated_words,
-    types_of,
-)
+from spacy_treecrf.pipeline.agreement import evidence_of, repeated_words, types_of
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
@@ -71,8 +66,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     min_prob: spans that are less probable than this are not set.
     grow_features: let a pipe that has learned take in features, such as words, that are new in
     further training examples; without it they count as unknown.
-    agreement: weight of what the model says of a capitalised word elsewhere in the doc, when it
-    labels spans; 0: each place is labelled by itself.
+    agreement: weight, from 0 to 1, of what the model says of a capitalised word wherever the doc
+    has it, when it labels spans; 0: each place is labelled by itself.
     """
 
     # Many parameters: those of the factory, which come from the block of a config.
@@ -98,10 +93,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             )
         if not 0.0 <= min_prob <= 1.0:
             raise ValueError(f"treecrf: setting 'min_prob' is {min_prob}; use 0 to 1")
-        if not 0.0 <= agreement <= MAX_AGREEMENT:
-            raise ValueError(
-                f"treecrf: setting 'agreement' is {agreement}; use 0 to {MAX_AGREEMENT}"
-            )
+        if not 0.0 <= agreement <= 1.0:
+            raise ValueError(f"treecrf: setting 'agreement' is {agreement}; use 0 to 1")
         if agreement and task.constraints != "biluo":
             raise ValueError(
                 f"treecrf: setting 'agreement' is {agreement}, and the task has no spans; use 0"

@@ -62,7 +62,10 @@ def naive_evidence(docs: list[Doc], marginals: np.ndarray) -> list[list[float]]:
                 places += weight
                 for kind in total:
                     total[kind] += weight * probable[first + other.i][kind]
-            rows.append([math.log(total[kind] / places + LEAST) for kind in TYPES])
+            own = probable[first + token.i]
+            rows.append(
+                [math.log((total[kind] / places + LEAST) / (own[kind] + LEAST)) for kind in TYPES]
+            )
         first += len(doc)
     return rows
 
