@@ -43,6 +43,7 @@ BLOCK_BYTES = 2**28
 MAX_SEQUENCE_BYTES = 2**31
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
+Evidence = npt.NDArray[np.float32]
 
 # Label sequences (m, length), the best first, and their log probabilities (m,)
 Best = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
@@ -125,6 +126,7 @@ class ScoredSequences:
         self._predictor = predictor
         self._workers = predictor.workers
         self._masks = () if allowed is None else (allowed,)
+        self._evidence: tuple[Evidence, ...] = ()
         self._bounds = blocks(data.offsets, predictor.model.score_bytes)
         self._kept: list[_Block] | None = None
         if len(self._bounds) < 2:
@@ -152,6 +154,20 @@ class ScoredSequences:
         twin._marginals = twin._labels = None
         if self._kept is not None:
             twin._kept = [block.under(allowed) for block in self._kept]
+        return twin
+
+    def with_evidence(self, evidence: Evidence) -> ScoredSequences:
+        """The same sequences where evidence (n_rows, n_labels) is added to the scores."""
+        if self._predictor.model.searches:
+            raise ValueError(
+                "treecrf: evidence for labels needs exact inference, and this model searches by "
+                "beams; use a boosted CRF or a perceptron"
+            )
+        twin = copy(self)
+        twin._evidence = (*self._evidence, evidence)
+        twin._marginals = twin._labels = None
+        if self._kept is not None:
+            twin._kept = [block.with_evidence(evidence) for block in self._kept]
         return twin
 
     def labels(self) -> npt.NDArray[np.int32]:
@@ -261,7 +277,10 @@ class ScoredSequences:
             yield from self._kept
             return
         for first, last in self._bounds:
-            yield _block(self._predictor, self.data, first, last, self._masks)
+            block = _block(self._predictor, self.data, first, last, self._masks)
+            for evidence in self._evidence:
+                block = block.with_evidence(evidence)
+            yield block
 
     def _labels_of(self, block: _Block) -> npt.NDArray[np.int32]:
         predictor = self._predictor.predictor
@@ -323,6 +342,7 @@ class _KnownSequences(ScoredSequences):
         self._predictor = predictor
         self._workers = predictor.workers
         self._masks = ()
+        self._evidence = ()
         self._kept = [_Block(slice(0, len(labels)), data, None, scores)]
         self._marginals = nodes if len(nodes) else None
         self._labels = labels
@@ -357,6 +377,10 @@ class _Block:
         twin = replace(self, scores=self.scores.copy())
         _rule_out(twin.scores, allowed[self.rows])
         return twin
+
+    def with_evidence(self, evidence: Evidence) -> _Block:
+        """The same block where evidence (n_rows, n_labels) is added to the scores."""
+        return replace(self, scores=self.scores + evidence[self.rows][:, None, :])
 
 
 def _block(

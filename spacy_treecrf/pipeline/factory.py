@@ -20,6 +20,7 @@ DEFAULT_CONFIG = {
     "probabilities": True,
     "min_prob": 0.0,
     "grow_features": False,
+    "agreement": 0.0,
     "scorer": None,
 }
 
@@ -51,6 +52,7 @@ def make_treecrf(
     probabilities: bool,
     min_prob: float,
     grow_features: bool,
+    agreement: float,
     scorer: Callable[..., Any] | None,
 ) -> TreeCRF:
     return TreeCRF(
@@ -64,5 +66,6 @@ def make_treecrf(
         probabilities=probabilities,
         min_prob=min_prob,
         grow_features=grow_features,
+        agreement=agreement,
         scorer=scorer,
     )

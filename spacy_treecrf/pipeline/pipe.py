@@ -18,6 +18,7 @@ from thinc.api import Model, Optimizer
 from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
 from spacy_treecrf.evaluation.calibration import expected_calibration_error
 from spacy_treecrf.labels.biluo import write_span
+from spacy_treecrf.pipeline.agreement import evidence_of, repeated_words, types_of
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
@@ -65,6 +66,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     min_prob: spans that are less probable than this are not set.
     grow_features: let a pipe that has learned take in features, such as words, that are new in
     further training examples; without it they count as unknown.
+    agreement: weight, from 0 to 1, of what the model says of a capitalised word wherever the doc
+    has it, when it labels spans; 0: each place is labelled by itself.
     """
 
     # Many parameters: those of the factory, which come from the block of a config.
@@ -81,6 +84,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         probabilities: bool = True,
         min_prob: float = 0.0,
         grow_features: bool = False,
+        agreement: float = 0.0,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         if rounds_per_step < 1:
@@ -89,6 +93,12 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             )
         if not 0.0 <= min_prob <= 1.0:
             raise ValueError(f"treecrf: setting 'min_prob' is {min_prob}; use 0 to 1")
+        if not 0.0 <= agreement <= 1.0:
+            raise ValueError(f"treecrf: setting 'agreement' is {agreement}; use 0 to 1")
+        if agreement and task.constraints != "biluo":
+            raise ValueError(
+                f"treecrf: setting 'agreement' is {agreement}, and the task has no spans; use 0"
+            )
         self.vocab = vocab
         self.model = model
         self.name = name
@@ -99,6 +109,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.probabilities = probabilities
         self.min_prob = min_prob
         self.grow_features = grow_features
+        self.agreement = agreement
         self.scorer = scorer
         self.cfg: dict[str, Any] = {}
         self.make_learner: type[Learner] | Callable[..., Learner] | None = None  # if not here
@@ -265,10 +276,25 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         allowed = self.allowed(docs)
         self._n_calls += 1
         if allowed is not None:
-            return predictor.apply(self.encode(docs), allowed)
+            return self.agreed(docs, predictor.apply(self.encode(docs), allowed))
         if self._n_calls <= QUICK_AFTER:
-            return predictor.apply_at_first(self.encode(docs))
-        return predictor.apply_quickly(self.encode(docs), bool(self.probabilities or self.min_prob))
+            return self.agreed(docs, predictor.apply_at_first(self.encode(docs)))
+        marginals = bool(self.probabilities or self.min_prob)
+        return self.agreed(docs, predictor.apply_quickly(self.encode(docs), marginals))
+
+    def agreed(self, docs: Sequence[Doc], scored: "ScoredSequences") -> "ScoredSequences":
+        """Scored sequences of docs with the evidence that setting `agreement` asks for."""
+        if not self.agreement or not scored.data.n_rows:
+            return scored
+        repeated = repeated_words(docs, scored.data.offsets)
+        if repeated is None:
+            return scored
+        evidence = evidence_of(repeated, scored.marginals(), types_of(self.shim.labels))
+        return scored.with_evidence(np.float32(self.agreement) * evidence)
+
+    def _applied(self, predictor: "Predictor", doc: Doc) -> "ScoredSequences":
+        """The sequences of a doc, scored without regard to what it is annotated with."""
+        return self.agreed([doc], predictor.apply(self.encode([doc])))
 
     def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:
         """What `predict` says of docs whose sequences are scored already."""
@@ -294,7 +320,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def marginals(self, doc: Doc) -> npt.NDArray[np.float64]:
         """P(label) of every token: (n_tokens, len(sequence_labels))."""
         with self._predictor() as predictor:
-            return predictor.apply(self.encode([doc])).marginals()
+            return self._applied(predictor, doc).marginals()
 
     def teach(self, docs: Iterable[Doc]) -> None:
         """Store on docs what the model says of all labels and edges, for a student to learn from.
@@ -323,7 +349,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         n = min(check_nbest(n), len(self.shim.labels) ** min(len(doc), 64))
         check_nbest_labels(n, len(doc))
         with self._predictor() as predictor:
-            found = predictor.apply(self.encode([doc])).nbest(n)
+            found = self._applied(predictor, doc).nbest(n)
         names = self.shim.labels
         choices = [
             [([names[y] for y in path], log_p) for path, log_p in zip(paths, log_ps, strict=True)]
@@ -359,7 +385,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         write_span(wanted, span.start, span.end, label)
         ids = self.learner.label_ids([wanted])
         with self._predictor() as predictor:
-            scored = predictor.apply(self.encode([span.doc]))
+            scored = self._applied(predictor, span.doc)
             return float(scored.span_probabilities(np.array([[span.start, span.end]]), ids)[0])
 
     def explain(

@@ -162,7 +162,8 @@ class PipelineTagger:
         return Predictor(self.model, workers, settings.predictor, rules_of(settings))
 
     def apply(self, chunk: Chunk, workers: Workers) -> ScoredSequences:
-        return self.predictor(workers).apply(chunk.data)
+        assert chunk.docs is not None
+        return self.pipe.agreed(chunk.docs, self.predictor(workers).apply(chunk.data))
 
     def label(self, chunk: Chunk, scored: ScoredSequences) -> list[str]:
         """What stands on the docs in the end: the pipe may drop spans and keep what is there."""
