@@ -18,7 +18,7 @@ from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN, Sequences
 from spacy_treecrf.explain.messages import Messages
 from spacy_treecrf.explain.players import Name, Players, Row, cells_of
-from spacy_treecrf.models.predictor import RULED_OUT, Predictor
+from spacy_treecrf.models.predictor import RULED_OUT, Evidence, Predictor
 
 Doubles = npt.NDArray[np.float64]
 
@@ -67,19 +67,23 @@ def probabilities_after(
     messages: dict[int, Messages],
     context_order: int,
     allowed: Mask | None,
+    evidence: Evidence | None,
 ) -> list[Doubles]:
     """P(label) at each changed position after each of its interventions. shapes: (n, n_labels)
 
     messages: Of the sequences, where a row's scores depend on its own features alone; empty where
     whole sequences have to be scored. context_order: How many previous labels trees look at.
+    evidence: What is added to scores (n_rows, n_labels), whatever a feature is.
     """
     changed_rows = [one for one in changed if one.interventions]
     if not changed_rows:
         return [np.zeros((0, len(predictor.model.labels))) for _ in changed]
-    block, at, mask = _block(data, changed_rows, context_order if messages else None, allowed)
+    block, rows, at = _block(data, changed_rows, context_order if messages else None)
     if not messages:
-        nodes = predictor.apply(block, mask).marginals()[at]
-        return _dealt(nodes, changed)
+        scored = predictor.apply(block, None if allowed is None else allowed[rows])
+        if evidence is not None:
+            scored = scored.with_evidence(evidence[rows])
+        return _dealt(scored.marginals()[at], changed)
     scores = predictor.model.scores(block, predictor.workers)[at]
     found = []
     first = 0
@@ -88,6 +92,8 @@ def probabilities_after(
         own = scores[first:last]
         if allowed is not None:
             own = own + np.where(allowed[one.row], 0.0, RULED_OUT).astype(np.float32)
+        if evidence is not None:
+            own = own + evidence[one.row]
         t = one.row - int(data.offsets[one.sequence])
         found.append(messages[one.sequence].probabilities(t, own))
         first = last
@@ -104,13 +110,12 @@ def _block(
     data: Sequences,
     changed: Sequence[ChangedPosition],
     context_order: int | None,
-    allowed: Mask | None,
-) -> tuple[Sequences, npt.NDArray[np.int64], Mask | None]:
-    """A sequence for each intervention, and the number of its changed row.
+) -> tuple[Sequences, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A sequence for each intervention, the rows of data that it is made of, and its changed row.
 
     context_order: How many rows before a changed one are needed; None: the whole sequence is.
     """
-    ids, bins, lengths, at, masks = [], [], [], [], []
+    ids, bins, rows, lengths, at = [], [], [], [], []
     n_rows = 0
     for one in changed:
         first, last = data.offsets[one.sequence : one.sequence + 2].tolist()
@@ -123,14 +128,13 @@ def _block(
             changed_bins = data.numeric[first:last].copy()
             changed_bins[place] = change.bins
             bins.append(changed_bins)
+            rows.append(np.arange(first, last))
             lengths.append(last - first)
             at.append(n_rows + place)
             n_rows += last - first
-            if allowed is not None:
-                masks.append(allowed[first:last])
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     block = Sequences.unlabelled(offsets, _table(ids), np.concatenate(bins))
-    return block, np.array(at), np.concatenate(masks) if masks else None
+    return block, np.concatenate(rows), np.array(at)
 
 
 def _table(rows: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:

@@ -18,7 +18,9 @@ from spacy_treecrf.explain.effects import (
     removals,
 )
 from spacy_treecrf.explain.explanation import (
+    EVIDENCE,
     Context,
+    Contribution,
     Effect,
     Label,
     TokenExplanation,
@@ -33,6 +35,7 @@ from spacy_treecrf.models.model import SequenceModel
 
 Doubles = npt.NDArray[np.float64]
 
+ELSEWHERE = "elsewhere in the document", "agreement"  # feature and column of evidence
 SEARCHED = "a beam search found the labels of this model: what neighbours say cannot be told apart"
 RULED = (
     "probabilities are those given the rules, to which all positions of the sequence matter: what "
@@ -141,6 +144,7 @@ class Explainer:
             messages if self.parts.local else {},
             self.parts.context_order,
             asked.allowed,
+            asked.evidence,
         )
         return [
             list(zip(one.interventions, p, strict=True))
@@ -204,7 +208,11 @@ class Explainer:
             return ScoreSum(float(own @ weights), [], [], True)
         at, seen = reading.seen(row)
         pushes = reading.pushes[at]
-        return self.scores.explain(reading.data, seen, at, weights, pushes, question.interactions)
+        found = self.scores.explain(reading.data, seen, at, weights, pushes, question.interactions)
+        evidence = reading.asked.evidence
+        if evidence is not None and (value := float(evidence[row] @ weights)):
+            found.contributions.append(Contribution(*ELSEWHERE, EVIDENCE, value))
+        return found
 
 
 def _difference(one: Transition, other: Transition) -> Transition:

@@ -18,6 +18,7 @@ TABLES = "spacy_treecrf.explain.tables"  # imports this module, and rich: loaded
 
 LINEAR = "linear"  # a weight of a feature
 TREES = "trees"  # a feature's share in the values of all trees: a Shapley value
+EVIDENCE = "evidence"  # what was added to the scores of the model, as by `agreement` of a pipe
 START = "<start>"  # stands for the label before the first position
 END = "<end>"  # stands for the label after the last position
 
@@ -36,7 +37,7 @@ class Contribution(Explanation):
 
     feature: str  # as it is at this position: "word=Rome", "length=3.5", "label[-1]=O"
     column: str  # what it is a value of: "word", "length", "label[-1]"
-    source: str  # LINEAR or TREES
+    source: str  # LINEAR, TREES or EVIDENCE
     value: float
 
 

@@ -17,7 +17,7 @@ from spacy_treecrf.explain.explanation import END, START, Label, Transition
 from spacy_treecrf.explain.players import Row, row_of
 from spacy_treecrf.explain.score_parts import ScoreParts, with_detectors
 from spacy_treecrf.models.memm_base import MEMMBase
-from spacy_treecrf.models.predictor import Predictor, ScoredSequences
+from spacy_treecrf.models.predictor import Evidence, Predictor, ScoredSequences
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Asked:
     @cached
     def scores(self) -> npt.NDArray[np.float32]:
         return self.scored.scores
+
+    @cached
+    def evidence(self) -> Evidence | None:
+        return self.scored.evidence
 
     def sequence_of(self, row: int) -> int:
         return int(np.searchsorted(self.data.offsets, row, side="right")) - 1

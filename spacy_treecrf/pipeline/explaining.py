@@ -18,7 +18,7 @@ from spacy_treecrf.explain.explanation import (
     TokenExplanation,
 )
 from spacy_treecrf.explain.reading import Asked
-from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from spacy_treecrf.pipeline.combining import best_combinations
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 from spacy_treecrf.pipeline.shim import ModelShim
@@ -37,6 +37,7 @@ class ExplainedPipe(Protocol):
     @property
     def shim(self) -> ModelShim: ...
     def encode(self, docs: Sequence[Doc]) -> Sequences: ...
+    def agreed(self, docs: Sequence[Doc], scored: ScoredSequences) -> ScoredSequences: ...
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class DocExplainer:
 
     @classmethod
     def of(cls, pipe: ExplainedPipe, doc: Doc, predictor: Predictor) -> DocExplainer:
-        scored = predictor.apply(pipe.encode([doc]))
+        scored = pipe.agreed([doc], predictor.apply(pipe.encode([doc])))
         has_spans = pipe.task.constraints == "biluo"
         found, ids = predictions_of([doc], scored, pipe.shim.labels, has_spans)
         (prediction,) = with_probabilities(found, ids, scored)
@@ -98,7 +99,7 @@ class DocExplainer:
         docs = [_with_word(self.doc, token, word) for word in words]
         data = self.pipe.encode(docs)
         n = len(self.doc)
-        nodes = self.asked.predictor.apply(data).marginals()
+        nodes = self.pipe.agreed(docs, self.asked.predictor.apply(data)).marginals()
         names = self.pipe.shim.labels
         label = names.index(str(explained.label))
         return [

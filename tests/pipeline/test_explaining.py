@@ -65,6 +65,26 @@ def test_tokens_of_all_entities_are_explained_with_features_as_users_know_them(n
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
 
 
+def test_what_a_name_is_elsewhere_in_the_doc_is_one_of_the_reasons(nlp, monkeypatch):
+    pipe = nlp.get_pipe("treecrf")
+    words = ["Anna", "flew", "to", "Rome", ".", "Old", "Rome", "is", "Anna", "."]
+    doc = Doc(nlp.vocab, words=words, sent_starts=[i in (0, 5) for i in range(len(words))])
+    (plain,) = pipe.explain(doc, [6], effects=30).tokens
+    monkeypatch.setattr(pipe, "agreement", 0.8)
+    found = pipe.explain(doc, [6], label=plain.label, effects=30)
+    (one,) = found.tokens
+    own = pipe.marginals(doc)[6, pipe.sequence_labels.index(one.label)]
+    assert one.probability == pytest.approx(own, abs=1e-6)
+    assert one.probability != pytest.approx(plain.probability, abs=1e-3)
+    (evidence,) = [part for part in one.contributions if part.source == "evidence"]
+    assert (evidence.feature, evidence.column) == ("elsewhere in the document", "agreement")
+    rest = sum(part.value for part in one.contributions) + one.base
+    assert one.score == pytest.approx(rest + one.left.value + one.right.value)
+    without = sum(part.value for part in plain.contributions) + plain.base
+    assert rest == pytest.approx(without + evidence.value, abs=1e-6)
+    assert all(effect.before == one.probability for effect in one.effects)
+
+
 def test_chosen_tokens_and_labels_are_explained(nlp):
     pipe = nlp.get_pipe("treecrf")
     doc = nlp("Anna flew to Rome .")
