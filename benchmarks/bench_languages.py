@@ -46,7 +46,6 @@ QUICK_SENTENCES, QUICK_STEPS = 600, 3
 LOWER = [f"lower[{d}]" for d in range(-2, 3)]
 SHAPE = [f"shape[{d}]" for d in range(-1, 2)]
 FEATURES = "components.treecrf.features."
-AFFIXES = [1, 2, 3, 4, 5, 6]
 CLUSTERS = [4, 6, 10, 0]
 WITH_CLUSTERS = ("de", "en", "es")  # languages whose table spacy-lookups-data has
 SIDES = ("crfsuite", "plain", "config", "full", "ablation")
@@ -177,11 +176,9 @@ def pipeline(data: Data, quick: bool, settings: dict[str, Any]) -> dict[str, Any
 
 def parts_of(language: str, lists: Path) -> dict[str, dict[str, Any]]:
     """What the guide adds to the config, each with all that stands before it."""
-    affixes = {f"{FEATURES}{kind}": AFFIXES for kind in ("prefixes", "suffixes")}
     parts: dict[str, dict[str, Any]] = {
         "config": {},
         "lists": {f"{FEATURES}gazetteers": {"lists": str(lists)}},
-        "affixes": affixes,
         "entities": {f"{FEATURES}gazetteer_from_entities": True},
     }
     if language in WITH_CLUSTERS:
