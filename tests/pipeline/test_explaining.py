@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Token
 from spacy.training import Example
 
-from spacy_treecrf.pipeline.explaining import _with_word
+from spacy_treecrf.explain.effects import ChangedPosition, probabilities_after, removals
+from spacy_treecrf.explain.explainer import explainer_of
+from spacy_treecrf.explain.players import row_of
+from spacy_treecrf.pipeline.explaining import DocExplainer, _with_word
 
 TEXTS = [
     ("Anna flew to Rome .", {"entities": [(0, 4, "PER"), (13, 17, "LOC")]}),
@@ -128,3 +132,30 @@ def test_an_empty_doc_has_an_empty_explanation(nlp):
     found = nlp.get_pipe("treecrf").explain(Doc(nlp.vocab))
     assert found.tokens == ()
     assert found.labels == ()
+
+
+def test_effects_by_messages_are_those_of_whole_sequences_with_evidence(nlp, monkeypatch):
+    pipe = nlp.get_pipe("treecrf")
+    monkeypatch.setattr(pipe, "agreement", 0.8)
+    doc = Doc(nlp.vocab, words=["Anna", "flew", "to", "Rome", ".", "Rome", "is", "Anna", "."])
+    with pipe._predictor() as predictor:
+        asked = DocExplainer.of(pipe, doc, predictor).asked
+        assert asked.evidence is not None
+        explainer = explainer_of(predictor.model)
+        row = row_of(asked.data, 5)
+        changes = removals(explainer.players, row, asked.data.numeric.shape[1])
+        changed = [ChangedPosition(5, asked.sequence_of(5), changes)]
+        quick, slow = (
+            probabilities_after(
+                predictor,
+                asked.data,
+                changed,
+                messages,
+                explainer.parts.context_order,
+                None,
+                asked.evidence,
+            )[0]
+            for messages in (explainer._messages(asked, [5]), {})
+        )
+    assert len(quick) == len(changes)
+    np.testing.assert_allclose(quick, slow, atol=1e-6)
