@@ -11,6 +11,8 @@ import srsly
 import typer
 from spacy.tokens import Doc
 
+from scripts.pronunciations import NAMES as PRONUNCIATION_NAMES
+from scripts.pronunciations import pronouncer_of, pronunciation_scores
 from spacy_treecrf.cli.evaluate import NAMES
 from spacy_treecrf.cli.shared.common import reports_errors
 from spacy_treecrf.cli.shared.tables import table, with_interval
@@ -50,8 +52,14 @@ def report(
     nlp = spacy.load(Path("training", task, "model-best"))
     kind = nlp.config["components"]["treecrf"]["task"]
     samples = SAMPLES.get(task, [])
+    if pronouncer_of(nlp):
+        measured = pronunciation_scores(nlp, Path("corpus", task, "test.spacy"))
+        typer.echo("\n" + scores("whole words", measured))
     for doc in nlp.pipe(samples):
         typer.echo("\n" + "\n".join(labelled(doc, kind)))
+        if pronouncer_of(nlp):
+            phonemes, probability = doc._.pronunciations[0]
+            typer.echo(f"{phonemes}  {probability:.2f}")
     typer.echo(f"\nA page with all of it, and with the errors, is metrics/{task}.html.")
     (wheel,) = Path("packages", task).glob(f"*-{version}/dist/*.whl")
     typer.echo(f"The packaged model is {wheel}. Try it:\n")
@@ -61,7 +69,7 @@ def report(
 
 def scores(task: str, metrics: dict[str, Any]) -> str:
     """The figures of `spacy-treecrf evaluate`, as a table."""
-    names = NAMES | OTHER_NAMES.get(task, {})
+    names = NAMES | OTHER_NAMES.get(task, {}) | PRONUNCIATION_NAMES
     rows = [
         (names[name], *with_interval(Interval(**figure), name != "nll_per_token"))
         for name, figure in metrics["figures"].items()
