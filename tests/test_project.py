@@ -107,7 +107,7 @@ def test_assets_give_all_files_of_the_corpora(project: Path) -> None:
     assert len(archives) == len(UNPACKERS)
     read = {Path("assets", file.path) for corpus in CORPORA.values() for file in corpus.files}
     unpacked = {path for path in read if path.parent in {place.parent for place in archives}}
-    # see corpora/conll2002.md, corpora/ocr.md and corpora/protein8.md
+    # see corpora/conll2002es.md, corpora/ocr.md and corpora/protein8.md
     unpublished = {
         *(
             Path("assets/conll2002", f"{name}.{part}")

@@ -171,7 +171,7 @@ def test_a_class_absent_from_the_held_out_part_is_learned_all_the_same(
     dev = [(x, y) for x, y in zip(X, Y, strict=True) if "C" not in y]
     model = kind(**{**FEW, "rounds": 30}).fit(X, Y, *map(list, zip(*dev, strict=True)))
     assert "C" in {label for y in model.predict(X) for label in y}
-    assert_refused(lambda: kind(**FEW).fit(X, Y, [[{}]], [["other"]]), "y_dev", "occurs in y")
+    assert_refused(lambda: kind(**FEW).fit(X, Y, [[{}]], [["other"]]), "y_dev", "training data")
 
 
 def test_one_sequence_is_enough() -> None:
