@@ -68,7 +68,7 @@ JOBS = {
             "components.treecrf.features.ngram_edges": True,
             "components.treecrf.model.min_count": 4,
             "components.treecrf.model.linear_rounds": 11,
-            "components.treecrf.rounds_per_step": 18,
+            "components.treecrf.rounds_per_step": 9,
             "training.max_steps": 1,
         },
     ),
