@@ -1,4 +1,4 @@
-"""Pipes that turn the labels of letters into what people read: words with hyphens.
+"""Pipes that turn the labels of letters into what people read: hyphens and pronunciations.
 
-Nothing imports it; spaCy finds its factories by entry points. It imports the pipe's names.
+The command line imports it, and spaCy finds its factories by entry points. It imports the pipe.
 """
