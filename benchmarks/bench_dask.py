@@ -14,10 +14,10 @@ from typing import Any
 
 import dask
 import numpy as np
-from distributed import Client, LocalCluster
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.dask import DaskBoostedCRF
+from spacy_treecrf.dask.connecting import connected
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.storage import container
 
@@ -63,10 +63,7 @@ def on_cluster(parts: list[Part], n_workers: int, settings: dict[str, Any]) -> d
     """One training on workers of one thread each; they make their parts themselves."""
     marks: list[tuple[float, list[float]]] = []
     delayed = [dask.delayed(make_part, pure=False)(*part) for part in parts]
-    with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with connected(None, n_workers) as client:
         # Each worker has rows, and mail: a training of few rows would stay on one of them.
         small = [dask.delayed(make_part, pure=False)(9600, *part[1:]) for part in parts[:n_workers]]
         warm = {**settings, "rounds": settings["linear_rounds"] + 2}
@@ -140,18 +137,9 @@ def in_child(options: argparse.Namespace, side: str, rows: int) -> dict[str, Any
 def compare(options: argparse.Namespace, rows: int) -> None:
     """All sides, and how they compare."""
     one, two = (in_child(options, str(n), rows) for n in (1, 2))
-    half = in_child(options, "2", rows // 2)
     ratios: dict[str, Any] = {
         "one_worker_beside_two": one["seconds"] / two["seconds"],
         "one_worker_beside_two_in_rounds": one["rounds_seconds"] / two["rounds_seconds"],
-        "driver_megabytes_of_half_and_all_rows": [
-            half["driver_megabytes"],
-            two["driver_megabytes"],
-        ],
-        "worker_megabytes_of_half_and_all_rows": [
-            half["worker_megabytes"][-1],
-            two["worker_megabytes"][-1],
-        ],
     }
     models = {one["model"], two["model"]}
     if not options.no_local:
@@ -161,6 +149,12 @@ def compare(options: argparse.Namespace, rows: int) -> None:
         ratios["two_workers_beside_two_threads_in_rounds"] = (
             two["rounds_seconds"] / local["rounds_seconds"]
         )
+    half = in_child(options, "2", rows // 2)
+    for name, of_half, of_all in (
+        ("driver", half["driver_megabytes"], two["driver_megabytes"]),
+        ("worker", half["worker_megabytes"][-1], two["worker_megabytes"][-1]),
+    ):
+        ratios[f"{name}_megabytes_of_half_and_all_rows"] = [of_half, of_all]
     report("dask", **ratios, models_are_equal=len(models) == 1)
 
 

@@ -1,8 +1,9 @@
 """Use on other text than training's: `BoostedCRF` beside CRFsuite on WNUT-17, in one run.
 
 Training is on tweets and the test on comments of another kind, with the same plain columns for
-both. `--choose` looks at training data alone: it learns from nine tenths of the tweets, and tests
-on the last tenth and on CoNLL-2003's news, where persons and locations count.
+both. "calibrated" learns from nine tenths of the training data and calibrates on the others.
+`--choose` looks at training data alone: it learns from nine tenths of the tweets, and tests on the
+last tenth and on CoNLL-2003's news, where persons and locations count.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ import argparse
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corpora import PAD, PREFIX, SUFFIX, Item, corpus, shape, span_f1
 from entities import bio
 from timing import cpu_timed, report
+
+if TYPE_CHECKING:
+    from spacy_treecrf import BoostedCRF
 
 ITERATIONS = 200
 RIDGES = (1.0, 0.1)  # of CRFsuite: its default, and the better one on held-out tweets
@@ -155,18 +160,14 @@ def train_crfsuite(train: Part, ridge: float, iterations: int) -> tuple[Tagged, 
     return tag, times
 
 
-def train_ours(
-    train: Part, settings: dict[str, Any], dev: Part | None = None
-) -> tuple[Tagged, dict[str, float]]:
-    """Train, and calibrate on dev if it is given."""
+def train_ours(train: Part, settings: dict[str, Any]) -> tuple[BoostedCRF, dict[str, float]]:
     from spacy_treecrf import BoostedCRF
 
-    def fit() -> BoostedCRF:
-        model = BoostedCRF(**settings).fit(train.X, train.y)
-        return model if dev is None else model.calibrate(dev.X, dev.y)
+    return cpu_timed(lambda: BoostedCRF(**settings).fit(train.X, train.y))
 
-    model, times = cpu_timed(fit)
-    return lambda part: (model.predict(part.X), model.predict_marginals(part.X)), times
+
+def tagged(model: BoostedCRF, part: Part) -> tuple[list[list[str]], Marginals]:
+    return model.predict(part.X), model.predict_marginals(part.X)
 
 
 def parts(choosing: bool) -> tuple[Part, dict[str, Part]]:
@@ -181,11 +182,14 @@ def parts(choosing: bool) -> tuple[Part, dict[str, Part]]:
 def systems(train: Part, iterations: int) -> Iterator[tuple[str, Tagged, dict[str, float]]]:
     for ridge in RIDGES:
         yield (f"crfsuite c2={ridge:g}", *train_crfsuite(train, ridge, iterations))
-    shown = ", ".join(f"{name}={value}" for name, value in OTHER_TEXT.items())
-    yield ("BoostedCRF()", *train_ours(train, {}))
-    yield (f"BoostedCRF({shown})", *train_ours(train, OTHER_TEXT))
     most, rest = train.cut()
-    yield (f"BoostedCRF({shown}), calibrated", *train_ours(most, OTHER_TEXT, rest))
+    for settings in ({}, OTHER_TEXT):
+        name = f"BoostedCRF({', '.join(f'{key}={value}' for key, value in settings.items())})"
+        model, times = train_ours(train, settings)
+        yield name, partial(tagged, model), times
+        model, times = train_ours(most, settings)
+        model.calibrate(rest.X, rest.y)
+        yield f"{name}, calibrated", partial(tagged, model), times
 
 
 def main() -> None:

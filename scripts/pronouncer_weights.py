@@ -10,6 +10,7 @@ from typing import Annotated
 
 import spacy
 import typer
+from spacy.language import Language
 from spacy.tokens import DocBin
 
 from spacy_treecrf.cli.shared.common import reports_errors
@@ -28,15 +29,21 @@ def main(
 ) -> None:
     """Print the weights that make the words' pronunciations most probable."""
     nlp = spacy.load(model)
-    found = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, Pronouncer)]
-    if not found:
-        raise ValueError(f"treecrf: {model} has no pipe treecrf_pronouncer; add one and train it")
+    pronouncer = pronouncer_of(nlp, model)
     docs = list(DocBin().from_disk(data).get_docs(nlp.vocab))[: limit or None]
-    weights, likelihood = learn_from_docs(found[0], docs, RIDGE)
+    weights, likelihood = learn_from_docs(pronouncer, docs, RIDGE)
     print(f"# log-likelihood per word {likelihood:.4f}")
     print(
         "\n".join(f"{name} = {weight:.2f}" for name, weight in zip(FEATURES, weights, strict=True))
     )
+
+
+def pronouncer_of(nlp: Language, model: str) -> Pronouncer:
+    """The pronouncer of a pipeline that was loaded from `model`."""
+    found = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, Pronouncer)]
+    if not found:
+        raise ValueError(f"treecrf: {model} has no pipe treecrf_pronouncer; add one and train it")
+    return found[0]
 
 
 if __name__ == "__main__":

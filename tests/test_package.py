@@ -50,8 +50,10 @@ ROOMS = {
     "columnar": ENGINE | {"models", "estimators", "features"},
     "evaluation": ENGINE | {"models", "columnar"},
     "pipeline": ENGINE
-    | {"models", "models/secoc", "features", "evaluation", "explain", "pipeline/tasks"},
+    | {"models", "models/secoc", "features", "evaluation", "explain"}
+    | {"pipeline/tasks", "pipeline/gold"},
     "pipeline/tasks": BASE,
+    "pipeline/gold": ENGINE | {"models", "evaluation", "pipeline/tasks"},
     "taggers": ENGINE | {"models", "columnar", "evaluation", "explain", "features", "pipeline"},
     "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
     "serve": BASE | {"columnar", "explain", "pages", "pipeline", "taggers"},
@@ -71,8 +73,9 @@ ROOMS = {
     # docs of .spacy files are read by what imports spaCy, where a part is such a file
     "dask": ENGINE
     | {"models", "models/secoc", "estimators", "columnar"}
-    | {"formats", "pipeline", "pipeline/tasks"},
-    "distribute": ENGINE | {"models", "features", "pipeline", "pipeline/tasks", "dask"},
+    | {"formats", "pipeline", "pipeline/tasks", "pipeline/gold"},
+    "distribute": ENGINE
+    | {"models", "features", "pipeline", "pipeline/tasks", "pipeline/gold", "dask"},
 }
 # The command line stands above all rooms.
 ROOMS["cli/shared"] = set(ROOMS)

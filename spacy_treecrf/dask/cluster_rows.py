@@ -87,8 +87,11 @@ class ClusterRows:
         summaries: list[PartSummary] = self._read_parts(homes, "scan", indicator)
         classes = _classes([summary.labels for summary in summaries])
         vocabulary = Vocabulary(indicator)
-        ids = [vocabulary.merge(summary.entries) for summary in summaries]
-        self._each_home("take_vocabulary", homes, dict(enumerate(ids)))
+        members = list(dict.fromkeys(homes))  # in the order of their parts
+        merging = [crew.submit(member, "merge_seen", indicator) for member in members]
+        ids = [vocabulary.merge(seen) for seen in crew.collect(merging)]
+        told = zip(members, ids, strict=True)
+        crew.collect([crew.submit(member, "take_vocabulary", own) for member, own in told])
         learned = learn_columns(
             vocabulary.ids,
             vocabulary.n_seen,
@@ -146,14 +149,6 @@ class ClusterRows:
             for number, (home, part) in enumerate(zip(homes, self.parts, strict=True))
         ]
         return self.crew.collect_parts(tasks, [part.name for part in self.parts])
-
-    def _each_home(self, method: str, homes: Sequence[str], by_part: dict[int, Any]) -> None:
-        """Tell each worker what is about the parts it has read."""
-        tasks = []
-        for member in self.crew.members:
-            own = {number: by_part[number] for number, home in enumerate(homes) if home == member}
-            tasks.append(self.crew.submit(member, method, own))
-        self.crew.collect(tasks)
 
     def _learn_columns(
         self, homes: Sequence[str], learned: LearnedColumns, label_ids: dict[int, list[int]]

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import dask
 from distributed import Client, LocalCluster
 
 from spacy_treecrf.engine.threads import usable_cores
+
+# Dask watches its processes many times a second, and samples their Python code: an eighth of a core
+# for two workers that do nothing. Kernels have no Python code to sample, and memory that is looked
+# at every two seconds is watched enough.
+RARE_WATCHING = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.tick.interval": "1s",
+}
 
 
 @contextmanager
@@ -20,6 +32,7 @@ def connected(client: Client | str | None, n_workers: int | None = None) -> Iter
         yield client
     elif client is None:
         with (
+            dask.config.set(RARE_WATCHING),
             LocalCluster(
                 n_workers=n_workers or usable_cores(), threads_per_worker=1, dashboard_address=":0"
             ) as cluster,

@@ -18,8 +18,8 @@ from spacy_treecrf.columnar.template import Template
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences
 from spacy_treecrf.formats.token_files import parse_spacy_docs
 from spacy_treecrf.labels.biluo import Label, without_cut_spans
+from spacy_treecrf.pipeline.gold.soft_gold import is_weighted
 from spacy_treecrf.pipeline.sequencing import starts_of
-from spacy_treecrf.pipeline.soft_gold import is_weighted
 from spacy_treecrf.pipeline.tasks import Task, make_task
 
 WORDS = Template(("word", "label"))

@@ -57,7 +57,7 @@ def owner_bounds(counts: npt.NDArray[np.int64], n_owners: int) -> npt.NDArray[np
 
     counts: rows that have each feature. shape of the bounds: (n_owners + 1,)
     """
-    work = np.cumsum(np.log1p(counts) ** 2)  # as measured
+    work = np.cumsum(np.log1p(counts) ** 1.25)  # as measured
     total = work[-1] if len(work) else 0.0
     inner = np.searchsorted(work, total * np.arange(1, n_owners) / n_owners)
     return np.concatenate([[0], inner, [len(counts)]]).astype(np.int64)

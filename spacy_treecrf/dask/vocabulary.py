@@ -20,13 +20,18 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 _TABLES = ("strings", "bags")
 _NAMES = ("flags", "bare", "numbers", "missing")
 
-Entry = tuple[int, str, str]  # the way, key and value; names have no value
+
+class Seen(NamedTuple):
+    """Everything that was seen, in its order of appearance."""
+
+    names: list[tuple[int, str]]  # the ways and keys
+    name_of: npt.NDArray[np.int32]  # shape: (n,)
+    values: list[str]  # n of them; flags and numbers have none
 
 
 class PartSummary(NamedTuple):
     """What the driver learns of a part that was read."""
 
-    entries: list[Entry]  # everything that was seen, in its order of appearance
     labels: list[Any]  # the distinct labels, in their order of appearance
     n_rows: int
     n_sequences: int
@@ -51,7 +56,7 @@ class PartRows:
 
 def read_rows(
     data: Labelled, name: str, indicator: bool, storage: RowStorage
-) -> tuple[PartRows, PartSummary]:
+) -> tuple[PartRows, Seen, PartSummary]:
     """Read a part by ids of its own."""
     X, y = data
     next_id = count().__next__
@@ -65,24 +70,28 @@ def read_rows(
         for label in labels
     ]
     rows = PartRows(events, np.array(flat, np.int32))
-    summary = PartSummary(_entries(seen, next_id()), list(ids), events.n_rows, rows.n_sequences)
-    return rows, summary
+    summary = PartSummary(list(ids), events.n_rows, rows.n_sequences)
+    return rows, _in_order(seen, next_id()), summary
 
 
 def _plain(label: Any) -> str | int:
     return str(label) if isinstance(label, str) else int(label)
 
 
-def _entries(seen: Ids, n: int) -> list[Entry]:
-    entries: list[Entry] = [(0, "", "")] * n
-    for way, name in enumerate(_TABLES):
-        for key, table in getattr(seen, name).items():
+def _in_order(ids: Ids, n: int) -> Seen:
+    """Everything that has one of n ids, in their order."""
+    names: list[tuple[int, str]] = []
+    name_of, values = np.zeros(n, np.int32), [""] * n
+    for way, field in enumerate(_TABLES):
+        for key, table in getattr(ids, field).items():
             for value, i in table.items():
-                entries[i] = (way, key, value)
-    for way, name in enumerate(_NAMES, len(_TABLES)):
-        for key, i in getattr(seen, name).items():
-            entries[i] = (way, key, "")
-    return entries
+                name_of[i], values[i] = len(names), value
+            names.append((way, key))
+    for way, field in enumerate(_NAMES, len(_TABLES)):
+        for key, i in getattr(ids, field).items():
+            name_of[i] = len(names)
+            names.append((way, key))
+    return Seen(names, name_of, values)
 
 
 class Vocabulary:
@@ -93,13 +102,24 @@ class Vocabulary:
         self.ids = new_ids(self._next_id, indicator)
         self.n_seen = 0
 
-    def merge(self, entries: Sequence[Entry]) -> npt.NDArray[np.int32]:
-        """Take up the next part; returns the ids that its own ids have here."""
-        tables = [getattr(self.ids, name) for name in _TABLES]
-        names = [getattr(self.ids, name) for name in _NAMES]
+    @property
+    def seen(self) -> Seen:
+        return _in_order(self.ids, self.n_seen)
+
+    def merge(self, seen: Seen) -> npt.NDArray[np.int32]:
+        """Take up what comes next; returns the ids that it has here, in its order."""
+        tables: list[dict[str, int]] = []
+        keys: list[str | None] = []  # of names, which are their tables' keys themselves
+        for way, key in seen.names:
+            if way < len(_TABLES):
+                tables.append(getattr(self.ids, _TABLES[way])[key])
+                keys.append(None)
+            else:
+                tables.append(getattr(self.ids, _NAMES[way - len(_TABLES)]))
+                keys.append(key)
         found = [
-            tables[way][key][value] if way < len(_TABLES) else names[way - len(_TABLES)][key]
-            for way, key, value in entries
+            tables[name][value if keys[name] is None else keys[name]]
+            for name, value in zip(seen.name_of.tolist(), seen.values, strict=True)
         ]
         ids = np.array(found, np.int32)
         self.n_seen = max(self.n_seen, int(ids.max(initial=-1)) + 1)

@@ -17,7 +17,14 @@ from spacy_treecrf.dask.parts import Part, naming
 from spacy_treecrf.dask.shard import Job, Shard, ShardTotals
 from spacy_treecrf.dask.tree_course import room_of
 from spacy_treecrf.dask.tree_messages import owner_bounds
-from spacy_treecrf.dask.vocabulary import PartRows, PartSummary, join_rows, read_rows
+from spacy_treecrf.dask.vocabulary import (
+    PartRows,
+    PartSummary,
+    Seen,
+    Vocabulary,
+    join_rows,
+    read_rows,
+)
 from spacy_treecrf.engine.boosting.linear import Direction, FeatureSums, newton_step
 from spacy_treecrf.engine.boosting.potentials import Potentials, Update
 from spacy_treecrf.engine.boosting.residuals import Bound, ResidualSums
@@ -94,6 +101,8 @@ class WorkerState:
         self.epoch = 0
         self.workers = Workers(threads)
         self.parts: dict[int, PartRows] = {}
+        self.seen: dict[int, Seen] = {}  # of each part
+        self.own_ids: dict[int, npt.NDArray[np.int32]] = {}  # of a part: ids among all of them
         self.spans: list[Span] = []
         self.data: Sequences | None = None
         self.held_out: dict[int, Sequences] = {}
@@ -112,6 +121,7 @@ class WorkerState:
     def reset(self) -> None:
         """Drop all rows."""
         self.parts, self.spans, self.data, self.held_out = {}, [], None, {}
+        self.seen, self.own_ids = {}, {}
         self._shard = None
 
     # Reading and encoding.
@@ -119,8 +129,16 @@ class WorkerState:
     def scan(self, number: int, part: Part, value: Any, indicator: bool) -> PartSummary:
         """Read a part by ids of its own."""
         storage = self._storage_of(part)
-        self.parts[number], summary = read_rows(part.read(value), part.name, indicator, storage)
+        read = read_rows(part.read(value), part.name, indicator, storage)
+        self.parts[number], self.seen[number], summary = read
         return summary
+
+    def merge_seen(self, indicator: bool) -> Seen:
+        """Everything that the parts have seen, as if one reader had read them in their order."""
+        vocabulary = Vocabulary(indicator)
+        self.own_ids = {number: vocabulary.merge(self.seen[number]) for number in sorted(self.seen)}
+        self.seen = {}
+        return vocabulary.seen
 
     def _storage_of(self, part: Part) -> RowStorage:
         """Where the rows of a part go; those of all parts of a training go to the same place."""
@@ -150,10 +168,11 @@ class WorkerState:
             self.held_out[number] = _placed(rows, columns, part.name, storage)[0]
         return int((rows.labels != UNKNOWN_LABEL).sum())
 
-    def take_vocabulary(self, ids: dict[int, npt.NDArray[np.int32]]) -> None:
-        """Give what parts have seen the ids of the vocabulary of all parts."""
-        for number, own in ids.items():
-            self.parts[number].events.rename(own)
+    def take_vocabulary(self, ids: npt.NDArray[np.int32]) -> None:
+        """Give what parts have seen the ids of the vocabulary of all workers."""
+        for number, own in self.own_ids.items():
+            self.parts[number].events.rename(ids[own])
+        self.own_ids = {}
 
     def numbers(self) -> Numbers:
         found = [numbers_in(rows.events) for rows in self.parts.values()]

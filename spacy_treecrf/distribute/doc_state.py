@@ -33,11 +33,11 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences, join_sequen
 from spacy_treecrf.features.extractor import Extractor
 from spacy_treecrf.features.tallying import NumberTally, PartReading, PartTally
 from spacy_treecrf.labels.biluo import Label, biluo_spans
+from spacy_treecrf.pipeline.gold.soft_gold import is_weighted
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.learning import Learner
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.pipeline.sequencing import cut
-from spacy_treecrf.pipeline.soft_gold import is_weighted
 
 Int64s = npt.NDArray[np.int64]
 

@@ -21,6 +21,8 @@ __all__ = [
     "masks_of_lanes",
     "pointer_to",
     "prefetch",
+    "sum_rows",
+    "sum_wide_rows",
 ]
 
 LANES = 16  # rows that `masks_of_lanes` treats at once
@@ -158,6 +160,52 @@ def and_rows(typing_context: Any, table: Any, chosen: Any, n: Any, out: Any) -> 
         return context.get_dummy_value()
 
     return types.void(table, chosen, types.int64, out), generate
+
+
+def _sum_of_rows(labels_at_once: int) -> Any:
+    @intrinsic
+    def sum_rows(
+        typing_context: Any, addresses: Any, n: Any, n_labels: Any, before: Any, after: Any
+    ) -> Any:
+        """Write what is before and the rows of n_labels numbers at addresses[:n] into after, added.
+
+        addresses: int64. before, after: float32 (n_labels,), not the same array. There are
+        labels_at_once labels or more, of which these many stay in registers for all rows, which
+        are added one after the other; the last labels may be treated twice, which changes nothing.
+        """
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            views = [(signature.args[i], arguments[i]) for i in (0, 3, 4)]
+            data = [context.make_array(kind)(context, builder, view).data for kind, view in views]
+            addresses, before, after = data
+            size = arguments[2]
+            word = ir.IntType(64)
+            floats = ir.VectorType(ir.FloatType(), labels_at_once)
+            last = builder.sub(size, word(labels_at_once))
+            sums = cgutils.alloca_once(builder, floats)
+
+            def labels_of(array: Any, first: Any) -> Any:
+                return builder.bitcast(builder.gep(array, [first]), floats.as_pointer())
+
+            bounds = word(0), size, word(labels_at_once)
+            with cgutils.for_range_slice(builder, *bounds) as (next_, _):
+                first = builder.select(builder.icmp_signed(">", next_, last), last, next_)
+                builder.store(builder.load(labels_of(before, first), align=4), sums)
+                with cgutils.for_range(builder, arguments[1]) as loop:
+                    address = builder.load(builder.gep(addresses, [loop.index]))
+                    row = builder.inttoptr(address, ir.FloatType().as_pointer())
+                    own = builder.load(labels_of(row, first), align=4)
+                    builder.store(builder.fadd(builder.load(sums), own), sums)
+                builder.store(builder.load(sums), labels_of(after, first), align=4)
+            return context.get_dummy_value()
+
+        return types.void(addresses, types.int64, types.int64, before, after), generate
+
+    return sum_rows
+
+
+sum_rows = _sum_of_rows(LABELS_AT_ONCE)
+sum_wide_rows = _sum_of_rows(2 * LABELS_AT_ONCE)
 
 
 @intrinsic

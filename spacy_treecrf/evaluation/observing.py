@@ -17,7 +17,7 @@ from spacy_treecrf.evaluation.spans import sequence_spans
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
 from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
-from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.predictor import Evidence, ScoredSequences
 
 MOST_ERRORS = 20  # that are kept with their encoded rows
 
@@ -32,6 +32,7 @@ class LabelError:
     wrong: int  # the first token whose label is wrong
     probability: float  # P(the predicted labels from start to end), nan where it is not known
     rows: Sequences | None = None  # the sequence as the model sees it, of the most probable errors
+    evidence: Evidence | None = None  # what was added to the model's scores of these rows
 
 
 @dataclass
@@ -107,10 +108,12 @@ def _add_details(
     chances = _probabilities(scored, asked, ids)
     ends = np.cumsum([0, *counts])
     observed.span_probabilities += [chances[a:b] for a, b in pairwise(ends.tolist())]
+    evidence = scored.evidence
     for (s, i, j, k), p in zip(errors, chances[len(spans) :].tolist(), strict=True):
-        a = offsets[s - first]
+        a, b = offsets[s - first], offsets[s - first + 1]
         rows = chunk.data.part(s - first, s - first + 1)
-        observed.errors.append(LabelError(s, i - a, j - a, k - a, p, rows))
+        added = None if evidence is None else evidence[a:b]
+        observed.errors.append(LabelError(s, i - a, j - a, k - a, p, rows, added))
 
 
 def _probabilities(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class LexemeSource(Source):
             elif attr == "LOWER":
                 self._of_lower[column] = str
             else:
-                self._of_lexeme[column] = partial(_attribute, attr)
+                self._of_lexeme[column] = _reader(attr)
         for n in prefixes:
             self.windows[f"prefix{n}"] = affix_window
             self._of_lower[f"prefix{n}"] = partial(_prefix, n)
@@ -257,12 +258,25 @@ class LexemeSource(Source):
             self.vectors.from_state(reader.nested("vectors"))
 
 
-def _attribute(attr: str, lexeme: Lexeme) -> str | None:
+def _reader(attr: str) -> Callable[[Lexeme], str | None]:
+    """A function that reads an attribute of a lexeme."""
     if attr in TEXT_ATTRS:
-        return getattr(lexeme, attr.lower() + "_") or None
+        return partial(_text_of, attrgetter(attr.lower() + "_"))
     if attr == "LENGTH":
-        return str(len(lexeme.orth_))
-    return PRESENT if getattr(lexeme, attr.lower()) else None
+        return _length
+    return partial(_flag_of, attrgetter(attr.lower()))
+
+
+def _text_of(get: Callable[[Lexeme], str], lexeme: Lexeme) -> str | None:
+    return get(lexeme) or None
+
+
+def _flag_of(get: Callable[[Lexeme], bool], lexeme: Lexeme) -> str | None:
+    return PRESENT if get(lexeme) else None
+
+
+def _length(lexeme: Lexeme) -> str:
+    return str(len(lexeme.orth_))
 
 
 def _prefix(n: int, text: str) -> str | None:

@@ -57,6 +57,16 @@ class Framed:
         lengths = np.array([len(sequence) + 2 for sequence in sequences], np.int64)
         return cls(np.array(symbols, np.int64), np.cumsum(lengths) - lengths)
 
+    @classmethod
+    def of_flat(cls, symbols: Ints, lengths: Ints) -> Framed:
+        """The same of symbols that are end to end already, and the lengths of their sequences."""
+        starts = np.cumsum(lengths + 2) - lengths - 2
+        framed = np.full(len(symbols) + 2 * len(lengths), END, np.int64)
+        framed[starts] = BEGIN
+        inside = np.arange(len(symbols)) + 2 * np.repeat(np.arange(len(lengths)), lengths) + 1
+        framed[inside] = symbols
+        return cls(framed, starts)
+
     def positions(self) -> Ints:
         """The number of symbols before each one in its sequence."""
         lengths = np.diff(self.starts, append=len(self.symbols))

@@ -12,7 +12,6 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example, validate_get_examples
 
-from spacy_treecrf.corpora.aligner import without_stress
 from spacy_treecrf.letters.rescoring import (
     FEATURES,
     Candidates,
@@ -20,6 +19,7 @@ from spacy_treecrf.letters.rescoring import (
     Word,
     WordModels,
     phonemes_of,
+    plain_phonemes,
     rescored,
 )
 from spacy_treecrf.pipeline.combining import best_combinations
@@ -31,13 +31,15 @@ from spacy_treecrf.storage.state_reader import StateReader
 PRONUNCIATIONS = "pronunciations"  # the attribute of docs and of words
 FILE = "word_models"
 MOST_CANDIDATES = 1000
+# Candidates take memory: a hundred of each word, whose labels are lists.
+LETTERS_AT_ONCE = 4096
 # Those that make words of the dev part of CMUdict most probable, after training on all its others.
 WEIGHTS = {
-    "tagger": 0.5,
-    "forward": 0.25,
-    "backward": 0.25,
+    "tagger": 0.46,
+    "forward": 0.21,
+    "backward": 0.26,
     "phonemes": 0.05,
-    "one_stress": 3.7,
+    "one_stress": 2.9,
 }
 
 
@@ -48,7 +50,7 @@ WEIGHTS = {
     default_config={
         "tagger": "treecrf",
         "attribute": "phoneme",
-        "candidates": 30,
+        "candidates": 100,
         "keep": 5,
         "order": 8,
         "phoneme_order": 6,
@@ -189,6 +191,10 @@ class Pronouncer:
 
     def pronounce(self, docs: Sequence[Doc]) -> None:
         """Set the pronunciations of docs, of their words, and the labels of their letters."""
+        for group in _groups(docs, LETTERS_AT_ONCE):
+            self._pronounce(group)
+
+    def _pronounce(self, docs: Sequence[Doc]) -> None:
         places, words = self.find_candidates(docs)
         found = iter(self.judged(words))
         for doc, own in zip(docs, places, strict=True):
@@ -238,7 +244,7 @@ class Pronouncer:
         return self.models.features(words)
 
     def judged(self, words: Sequence[Candidates]) -> list[list[Pronunciation]]:
-        """The pronunciations of words, the most probable first."""
+        """The pronunciations of words, the best first."""
         if not words:
             return []
         return rescored(words, self.features(words), [self.weights[name] for name in FEATURES])
@@ -260,8 +266,7 @@ class Pronouncer:
                 wanted, found = phonemes_of(gold[first:last]), phonemes_of(labels[first:last])
                 n_words += 1
                 right += wanted == found
-                plain = [list(map(without_stress, sounds)) for sounds in (wanted, found)]
-                right_without += plain[0] == plain[1]
+                right_without += plain_phonemes(wanted) == plain_phonemes(found)
                 errors += edits(wanted, found)
                 n_phonemes += len(wanted)
         if not n_words:
@@ -304,6 +309,18 @@ class Pronouncer:
         self.models = models
 
 
+def _groups(docs: Sequence[Doc], n_letters: int) -> Iterator[list[Doc]]:
+    """Docs in their order, in groups that end where they have so many letters or more."""
+    group: list[Doc] = []
+    for doc in docs:
+        group.append(doc)
+        if sum(map(len, group)) >= n_letters:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
 def _letters(doc: Doc, first: int, last: int) -> list[str]:
     return [token.text.lower() for token in doc[first:last]]
 
@@ -313,16 +330,22 @@ def _listed(found: Sequence[Pronunciation]) -> list[tuple[str, float]]:
 
 
 def _combined(choices: Sequence[Sequence[Pronunciation]], n: int) -> list[tuple[str, float]]:
-    """The most probable pronunciations of a text: of one word its own, else the best together."""
+    """The pronunciations of a text: of one word its own; else the best of each word, then others.
+
+    The others are the most probable ones of all words together.
+    """
     if len(choices) == 1:
         return _listed(choices[0][:n])
     if not choices:
         return []
     logs = [
-        [(list(one.phonemes), math.log(max(one.probability, 1e-300))) for one in own]
-        for own in choices
+        [(list(one.phonemes), math.log(max(one.probability, 1e-300))) for one in by_probability]
+        for by_probability in (sorted(own, key=lambda one: -one.probability) for own in choices)
     ]
-    return [(" ".join(phonemes), p) for phonemes, p in best_combinations(logs, n)]
+    best = " ".join(p for own in choices for p in own[0].phonemes)
+    probability = math.prod(own[0].probability for own in choices)
+    likely = [(" ".join(phonemes), p) for phonemes, p in best_combinations(logs, n)]
+    return [(best, probability), *(one for one in likely if one[0] != best)][:n]
 
 
 def edits(wanted: Sequence[str], found: Sequence[str]) -> int:

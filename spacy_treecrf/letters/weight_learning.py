@@ -10,10 +10,12 @@ from spacy.tokens import Doc
 
 from spacy_treecrf.letters.ngram_model import Floats, Ints
 from spacy_treecrf.letters.pronouncer import Pronouncer
-from spacy_treecrf.letters.rescoring import Candidates, phonemes_of
+from spacy_treecrf.letters.rescoring import Candidates, phonemes_of, plain_phonemes
 
 ROUNDS = 50
 ENOUGH = 1e-7  # of gain in log-likelihood per word
+
+Right = npt.NDArray[np.bool_]  # whether each candidate is right
 
 
 def learn_weights(
@@ -21,17 +23,21 @@ def learn_weights(
 ) -> tuple[Floats, float]:
     """The weights that make the right pronunciations most probable, and their log-likelihood.
 
-    Words none of whose candidates is right tell nothing. The log-likelihood is that per word.
+    It is the mean of two, per word: that of phonemes with their stress, and that of phonemes
+    whatever their stress, as the best pronunciation is found. Words none of whose candidates is
+    right tell nothing.
 
     gold: The phonemes of each word. ridge: Quadratic penalty, for each word.
     """
     of_word = np.repeat(np.arange(len(words)), [len(word.labels) for word in words])
-    right = np.array(
-        [
-            phonemes_of(labels) == tuple(phonemes)
-            for word, phonemes in zip(words, gold, strict=True)
-            for labels in word.labels
-        ]
+    pairs = [
+        (phonemes_of(labels), tuple(phonemes))
+        for word, phonemes in zip(words, gold, strict=True)
+        for labels in word.labels
+    ]
+    right = np.array([said == wanted for said, wanted in pairs])
+    right_without = np.array(
+        [plain_phonemes(said) == plain_phonemes(wanted) for said, wanted in pairs]
     )
     solved = np.bincount(of_word, right, len(words)) > 0
     if not solved.any():
@@ -40,16 +46,16 @@ def learn_weights(
             "raise the number of candidates"
         )
     use = solved[of_word]
-    X, right = features[use], right[use]
+    X, targets = features[use], (right[use], right_without[use])
     of_word = (np.cumsum(solved) - 1)[of_word[use]]
     weights = np.zeros(X.shape[1])
     weights[0] = 1.0
-    value, gradient, curvature = _objective(X, right, of_word, weights, ridge)
+    value, gradient, curvature = _both(X, targets, of_word, weights, ridge)
     for _ in range(ROUNDS):
         step = np.linalg.solve(curvature, gradient)
         before, factor = value, 1.0
         while factor > 1e-6:
-            tried = _objective(X, right, of_word, weights + factor * step, ridge)
+            tried = _both(X, targets, of_word, weights + factor * step, ridge)
             if tried[0] >= value:
                 weights = weights + factor * step
                 value, gradient, curvature = tried
@@ -69,8 +75,17 @@ def learn_from_docs(
     return learn_weights(words, pronouncer.features(words), gold, ridge)
 
 
+def _both(
+    X: Floats, targets: Sequence[Right], of_word: Ints, weights: Floats, ridge: float
+) -> tuple[float, Floats, Floats]:
+    """The means of what `_objective` finds for each of the targets."""
+    found = [_objective(X, right, of_word, weights, ridge) for right in targets]
+    values, gradients, curvatures = zip(*found, strict=True)
+    return float(np.mean(values)), np.mean(gradients, axis=0), np.mean(curvatures, axis=0)
+
+
 def _objective(
-    X: Floats, right: npt.NDArray[np.bool_], of_word: Ints, weights: Floats, ridge: float
+    X: Floats, right: Right, of_word: Ints, weights: Floats, ridge: float
 ) -> tuple[float, Floats, Floats]:
     """Penalised log-likelihood per word, its gradient, and a matrix that bounds its curvature.
 

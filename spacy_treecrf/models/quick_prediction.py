@@ -34,7 +34,7 @@ from spacy_treecrf.engine.chain.decoding import marginal_argmax
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.entry_tables import first_bin
 from spacy_treecrf.engine.encoding.few_items import encode_few
-from spacy_treecrf.engine.encoding.item_codes import TextIds
+from spacy_treecrf.engine.encoding.item_codes import NO_CODES, TextIds
 from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, IN_TREES
 from spacy_treecrf.engine.encoding.placing import Places
 from spacy_treecrf.engine.limits import QUICK_AFTER
@@ -44,7 +44,6 @@ from spacy_treecrf.engine.trees.histogram import N_BINS
 MAX_ROWS = 256
 MAX_FIRST_ROWS = 64
 MAX_CELLS = 2**17  # of scores, and of feature ids in the slots of keys
-NO_CODES = np.empty(0, np.int32)
 
 Labels = npt.NDArray[np.int32]
 Nodes = npt.NDArray[np.float64]
@@ -201,10 +200,9 @@ class QuickPredictor:
                 return None
             if len(items) != offsets[-1]:  # a sequence that yields another number than its length
                 return None
-            codes, ends, shape_of, shapes = self._ids.coded(items)
+            (codes, ends, shape_of, shapes), ids = self._ids.coded(items)
             if len(items) * self._row_cells > MAX_CELLS:
                 return None
-            ids = np.empty(len(codes), np.int32)
             out = new(len(items))
             where = np.array(offsets)
             left = kernel(self._listed, codes, ends, shape_of, shapes, where, ids, out)

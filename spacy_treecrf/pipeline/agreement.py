@@ -6,18 +6,30 @@ The second stage here is not learned. A capitalised word moves towards what the 
 average, where the document has the word: a logarithmic opinion pool of its own probabilities of
 types, P(type)^(1 - a), and of the mean ones, P(type)^a. Log scores are added to those of the
 model for it, so labels and probabilities are exact for the chain that follows.
+
+Its weight is setting `agreement` of a pipe, or what the pipe was initialized with. That stands in
+the pipe's cfg, so that pipes that were stored before there was a default label as they did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from spacy.attrs import LOWER, ORTH  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
+from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
+from spacy_treecrf.pipeline.tasks.task import Task
+
+if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
+    from spacy_treecrf.models.predictor import ScoredSequences
+
+AGREEMENT = "agreement"  # the setting, and its place in the pipe's cfg
+OF_ENTITIES = 0.5  # found on held-out documents of the CoNLL-2003 training file
+NONE = 0.0
 # A place counts for so much more where also the word before is the same, and the word behind.
 SAME_NEIGHBOUR = 2.0
 LEAST = 1e-2  # what is added to probabilities of types: none is ever ruled out
@@ -37,6 +49,17 @@ class Repeated(NamedTuple):
     groups: list[tuple[float, npt.NDArray[np.int64]]]
 
 
+def in_agreement(
+    docs: Sequence[Doc], scored: ScoredSequences, labels: Sequence[str], weight: float
+) -> ScoredSequences:
+    """The scored sequences of docs, with so much of the evidence of words that they repeat."""
+    repeated = repeated_words(docs, scored.data.offsets) if scored.data.n_rows else None
+    if repeated is None:
+        return scored
+    evidence = evidence_of(repeated, scored.marginals(), types_of(labels))
+    return scored.with_evidence(np.float32(weight) * evidence)
+
+
 def repeated_words(docs: Sequence[Doc], offsets: npt.NDArray[np.int64]) -> Repeated | None:
     """The capitalised words that any of the docs has twice or more; None if there are none.
 
@@ -44,6 +67,8 @@ def repeated_words(docs: Sequence[Doc], offsets: npt.NDArray[np.int64]) -> Repea
     """
     values: npt.NDArray[np.uint64] = np.concatenate([doc.to_array([ORTH, LOWER]) for doc in docs])
     orth, lower = values[:, 0], values[:, 1]
+    if len(docs) == 1 and _are_different(lower[orth != lower].tolist()):
+        return None
     in_doc = np.repeat(np.arange(1, len(docs) + 1, dtype=np.uint64), [len(doc) for doc in docs])
     keys = _joined(lower, in_doc)
     rows = np.flatnonzero(orth != lower)
@@ -96,6 +121,43 @@ def types_of(labels: Sequence[str]) -> npt.NDArray[np.int64]:
     """The type of each BILUO label as a number: B-PER and U-PER have that of PER, O has its own."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(label[2:], len(numbers)) for label in labels], np.int64)
+
+
+def check_weight(weight: float | None, task: Task) -> None:
+    """Refuse a setting that is no weight, or one for a task without spans."""
+    if weight is None:
+        return
+    if not is_weight(weight):
+        raise ValueError(f"treecrf: setting 'agreement' is {weight}; use 0 to 1, or null")
+    if weight and task.constraints != "biluo":
+        raise ValueError(
+            f"treecrf: setting 'agreement' is {weight}, and the task has no spans; use 0 or null"
+        )
+
+
+def is_weight(value: Any) -> bool:
+    """Whether a value is a number from 0 to 1."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0.0 <= value <= 1.0
+
+
+def initial_weight(setting: float | None, task: Task) -> float:
+    """The weight of a newly initialized pipe: the setting, or where it is None that of the task.
+
+    Names of entities mean the same all over a document; of other spans nothing is known.
+    """
+    if setting is not None:
+        return setting
+    return OF_ENTITIES if isinstance(task, EntsTask) else NONE
+
+
+def stored_weight(cfg: dict[str, Any]) -> float:
+    """The weight that a pipe was initialized with; 0 if there was no default then."""
+    return float(cfg.get(AGREEMENT, NONE))
+
+
+def _are_different(words: list[int]) -> bool:
+    return len(set(words)) == len(words)
 
 
 def _joined(a: Keys, b: Keys) -> Keys:

@@ -20,7 +20,7 @@ DEFAULT_CONFIG = {
     "probabilities": True,
     "min_prob": 0.0,
     "grow_features": False,
-    "agreement": 0.0,
+    "agreement": None,
     "scorer": None,
 }
 
@@ -52,7 +52,7 @@ def make_treecrf(
     probabilities: bool,
     min_prob: float,
     grow_features: bool,
-    agreement: float,
+    agreement: float | None,
     scorer: Callable[..., Any] | None,
 ) -> TreeCRF:
     return TreeCRF(

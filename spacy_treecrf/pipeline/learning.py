@@ -27,13 +27,13 @@ from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.model import SequenceModel, Trainer
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.pipeline.doc_table import DocTable
-from spacy_treecrf.pipeline.gathering import Content, Gathering, Identity, Item, n_tokens
+from spacy_treecrf.pipeline.gold.gathering import Content, Gathering, Identity, Item, n_tokens
+from spacy_treecrf.pipeline.gold.soft_gold import doc_weights, refuse_gaps, soft_content, soft_gold
+from spacy_treecrf.pipeline.gold.training_data import describe_training_data
 from spacy_treecrf.pipeline.label_names import names_of
 from spacy_treecrf.pipeline.sequencing import cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.soft_gold import doc_weights, refuse_gaps, soft_content, soft_gold
 from spacy_treecrf.pipeline.tasks.task import Task, token_values
-from spacy_treecrf.pipeline.training_data import describe_training_data
 
 # A batch of at least this share of the corpus is kept as a whole and gets rounds of its own; of
 # others, rows of docs are kept, and rounds are trained on all that has been gathered.

@@ -3,25 +3,29 @@
 # No `from __future__ import annotations` here: spaCy checks [initialize] against the types below.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 
 from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
-from spacy_treecrf.evaluation.calibration import expected_calibration_error
 from spacy_treecrf.labels.biluo import write_span
-from spacy_treecrf.pipeline.agreement import evidence_of, repeated_words, types_of
+from spacy_treecrf.pipeline.agreement import (
+    AGREEMENT,
+    check_weight,
+    in_agreement,
+    initial_weight,
+    stored_weight,
+)
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
+from spacy_treecrf.pipeline.gold.weights import register_weights
 from spacy_treecrf.pipeline.history import History
 from spacy_treecrf.pipeline.label_names import (
     check_label,
@@ -29,23 +33,14 @@ from spacy_treecrf.pipeline.label_names import (
     sequence_labels,
     unknown_label,
 )
+from spacy_treecrf.pipeline.likelihood import likelihood_of
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 from spacy_treecrf.pipeline.presets import allowed_labels_on
 from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, check_mode, cut, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.stored_pipe import (
-    parse_cfg,
-    read_file,
-    read_model,
-    reading_of_spacy,
-    write_cfg,
-)
+from spacy_treecrf.pipeline.stored_pipe import StoredPipe
 from spacy_treecrf.pipeline.tasks.task import Task
-from spacy_treecrf.pipeline.weights import register_weights
-from spacy_treecrf.storage import container
-from spacy_treecrf.storage.msgpack_parts import packed_parts
-from spacy_treecrf.storage.state_reader import StateReader
 
 if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not before
     from spacy_treecrf.engine.sequences import Sequences
@@ -55,7 +50,7 @@ if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not befor
     from spacy_treecrf.pipeline.learning import Learner
 
 
-class TreeCRF(TrainablePipe):  # type: ignore[misc]
+class TreeCRF(StoredPipe):
     """Labels the tokens of docs with a gradient-tree-boosted CRF.
 
     task: which annotation the labels are. features: what the model sees of a token.
@@ -67,7 +62,8 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     grow_features: let a pipe that has learned take in features, such as words, that are new in
     further training examples; without it they count as unknown.
     agreement: weight, from 0 to 1, of what the model says of a capitalised word wherever the doc
-    has it, when it labels spans; 0: each place is labelled by itself.
+    has it, when it labels spans; 0: each place is labelled by itself. None: the weight that the
+    pipe was initialized with, which `initialize` chooses by the task.
     """
 
     # Many parameters: those of the factory, which come from the block of a config.
@@ -84,7 +80,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         probabilities: bool = True,
         min_prob: float = 0.0,
         grow_features: bool = False,
-        agreement: float = 0.0,
+        agreement: float | None = None,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         if rounds_per_step < 1:
@@ -93,12 +89,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
             )
         if not 0.0 <= min_prob <= 1.0:
             raise ValueError(f"treecrf: setting 'min_prob' is {min_prob}; use 0 to 1")
-        if not 0.0 <= agreement <= 1.0:
-            raise ValueError(f"treecrf: setting 'agreement' is {agreement}; use 0 to 1")
-        if agreement and task.constraints != "biluo":
-            raise ValueError(
-                f"treecrf: setting 'agreement' is {agreement}, and the task has no spans; use 0"
-            )
+        check_weight(agreement, task)
         self.vocab = vocab
         self.model = model
         self.name = name
@@ -183,6 +174,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         self.features.check(self.vocab)
         self._learner = learner
         self._history.clear()
+        self.cfg[AGREEMENT] = initial_weight(self.agreement, self.task)
         learner.begin(examples)
 
     @property
@@ -282,15 +274,20 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         marginals = bool(self.probabilities or self.min_prob)
         return self.agreed(docs, predictor.apply_quickly(self.encode(docs), marginals))
 
+    @property
+    def agreement_weight(self) -> float:
+        """Setting `agreement`, or where it is None what the pipe was initialized with.
+
+        Models that search by beams cannot take evidence: there it is 0 unless it is set.
+        """
+        if self.agreement is not None:
+            return self.agreement
+        return 0.0 if self.shim.trained.searches else stored_weight(self.cfg)
+
     def agreed(self, docs: Sequence[Doc], scored: "ScoredSequences") -> "ScoredSequences":
-        """Scored sequences of docs with the evidence that setting `agreement` asks for."""
-        if not self.agreement or not scored.data.n_rows:
-            return scored
-        repeated = repeated_words(docs, scored.data.offsets)
-        if repeated is None:
-            return scored
-        evidence = evidence_of(repeated, scored.marginals(), types_of(self.shim.labels))
-        return scored.with_evidence(np.float32(self.agreement) * evidence)
+        """Scored sequences of docs with the evidence that `agreement_weight` asks for."""
+        weight = self.agreement_weight
+        return in_agreement(docs, scored, self.shim.labels, weight) if weight else scored
 
     def _applied(self, predictor: "Predictor", doc: Doc) -> "ScoredSequences":
         """The sequences of a doc, scored without regard to what it is annotated with."""
@@ -327,7 +324,7 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
 
         It lies in doc.user_data; `spacy-treecrf distill` trains on such docs. Rules do not count.
         """
-        from spacy_treecrf.pipeline.soft_gold import store_lattice
+        from spacy_treecrf.pipeline.gold.soft_gold import store_lattice
 
         with self._predictor() as predictor:
             free = predictor.without_rules()
@@ -432,30 +429,27 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
         scores = (self.scorer or self.task.score)(examples, **kwargs)
         main = [key for key, weight in self.task.score_weights.items() if weight]
         own = {"treecrf_score": scores.get(main[0]) if main else None}
-        own |= self._likelihood(examples)
+        own |= self._likelihood(examples, agreed=True)
         if self.name != "treecrf":  # so that several pipes can be told apart
             own |= {f"{self.name}{key.removeprefix('treecrf')}": own[key] for key in tuple(own)}
         return {**scores, **own}
 
-    def _likelihood(self, examples: Sequence[Example]) -> dict[str, float | None]:
+    def _likelihood(
+        self, examples: Sequence[Example], agreed: bool = False
+    ) -> dict[str, float | None]:
+        """-log P(annotation) per token and calibration error.
+
+        agreed: Of the probabilities that the pipe gives, and not of those that it learns by.
+        """
         learner = self.learner
         ids = learner.label_ids(learner.gold(examples))
-        known = ids >= 0
-        if not known.any():
-            return {"treecrf_nll": None, "treecrf_ece": None}
-        data = self.encode([example.predicted for example in examples])
+        docs = [example.predicted for example in examples]
         with self._predictor() as predictor:
             # As in training: rules that gold breaks would leave out what the model does worst.
-            scored = predictor.without_rules().apply(data)
-            log_p = scored.log_probability_of(ids)
-            nodes = scored.marginals()[known]
-        # Constraints may forbid a gold annotation: then nothing can be said of the sequence.
-        possible = np.isfinite(log_p)
-        n_known = np.add.reduceat(known, data.offsets[:-1])[possible].sum()
-        best = nodes.argmax(axis=1)
-        error = expected_calibration_error(nodes.max(axis=1), best == ids[known])
-        nll = float(-log_p[possible].sum() / n_known) if n_known else None
-        return {"treecrf_nll": nll, "treecrf_ece": error}
+            scored = predictor.without_rules().apply(self.encode(docs))
+            if agreed:
+                scored = self.agreed(docs, scored)
+            return likelihood_of(scored, ids)
 
     # -- arrays
 
@@ -503,48 +497,3 @@ class TreeCRF(TrainablePipe):  # type: ignore[misc]
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 256) -> Iterator[Doc]:
         """Docs of a stream, annotated; arrays like larger batches than spaCy's default."""
         yield from super().pipe(stream, batch_size=batch_size)
-
-    # -- storage
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the pipe to a folder; each file is replaced as a whole or not at all."""
-        folder = Path(path)
-        folder.mkdir(exist_ok=True)
-        if "cfg" not in exclude:
-            write_cfg(folder / "cfg", self.cfg)
-        if "vocab" not in exclude:
-            self.vocab.to_disk(folder / "vocab", exclude=exclude)
-        if "model" not in exclude:
-            # What model.to_bytes() gives, which would hold three copies of it at a time.
-            container.write(folder / "model", *packed_parts(self.model.to_dict()))
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TreeCRF":
-        """Take over what `to_disk` wrote; a ValueError names the file and field that is wrong."""
-        folder = Path(path)
-        cfg: dict[str, Any] = {}
-        if "cfg" not in exclude and (file := folder / "cfg").exists():
-            cfg = parse_cfg(read_file(file), str(file))
-        if "vocab" not in exclude:
-            with reading_of_spacy(str(folder / "vocab")):
-                self.vocab.from_disk(folder / "vocab", exclude=exclude)
-        if "model" not in exclude:
-            file = folder / "model"
-            read_model(self.model, read_file(file), str(file))
-        self.cfg.update(cfg)
-        return self
-
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "TreeCRF":
-        """Take over what `to_bytes` made; a ValueError names the field that is wrong."""
-        source = f"the bytes of the pipe {self.name!r}"
-        parts = StateReader(container.unpack(bytes_data, source), source)
-        stored = {key: parts.value(key) for key in ("cfg", "vocab", "model") if parts.has(key)}
-        parts.done()
-        stored = {key: data for key, data in stored.items() if key not in exclude}
-        cfg = parse_cfg(stored.get("cfg", "{}"), f"{source} field 'cfg'")
-        if "vocab" in stored:
-            with reading_of_spacy(f"{source} field 'vocab'"):
-                self.vocab.from_bytes(stored["vocab"], exclude=exclude)
-        if "model" in stored:
-            read_model(self.model, stored["model"], f"{source} field 'model'")
-        self.cfg.update(cfg)
-        return self

@@ -12,7 +12,8 @@ from spacy_treecrf.pipeline.punctuation import punctuation_starts
 from spacy_treecrf.pipeline.tasks.task import token_values
 
 MODES = ("auto", "punctuation", "doc", "sentence")
-BLOCK_TOKENS = 8192  # that are annotated at a time, for each thread
+# That are annotated at a time, for each thread. Words that repeat within a block share work.
+BLOCK_TOKENS = 32768
 
 
 def check_mode(mode: str) -> str:

@@ -1,4 +1,4 @@
-"""The parts of a stored pipe, as spaCy's pipes store them: written whole, read field by field.
+"""How a pipe is stored, in parts as those of spaCy: written whole, read field by field.
 
 spaCy and thinc trust what they read. Here every part is checked before it changes anything, and
 every error is a ValueError that names the file and the field.
@@ -7,15 +7,19 @@ every error is a ValueError that names the file and the field.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import srsly
+from spacy.pipeline import TrainablePipe
+from spacy.vocab import Vocab
 from thinc.api import Model
 
+from spacy_treecrf.pipeline.agreement import AGREEMENT, is_weight
 from spacy_treecrf.storage import container
+from spacy_treecrf.storage.msgpack_parts import packed_parts
 from spacy_treecrf.storage.state_reader import StateReader, describe_value
 
 REMEDY = "copy or save the pipeline again"
@@ -42,6 +46,12 @@ def parse_cfg(text: str | bytes, source: str) -> dict[str, Any]:
     if not isinstance(cfg, dict):
         raise ValueError(
             f"treecrf: {source}: expected a table, found {describe_value(cfg)}; {REMEDY}"
+        )
+    weight = cfg.get(AGREEMENT, 0.0)
+    if not is_weight(weight):
+        raise ValueError(
+            f"treecrf: {source} field {AGREEMENT!r}: expected a number from 0 to 1, found "
+            f"{describe_value(weight)}; {REMEDY}"
         )
     return cfg
 
@@ -93,3 +103,61 @@ def _outline(value: Any) -> str:
     if isinstance(value, list) and len(value) == 1:
         return f"a list of {_outline(value[0])}"
     return describe_value(value)
+
+
+class StoredPipe(TrainablePipe):  # type: ignore[misc]
+    """A pipe of a model and settings (cfg) that are stored in files of its own."""
+
+    vocab: Vocab
+    model: Model[Any, Any]
+    name: str
+    cfg: dict[str, Any]
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the pipe to a folder; each file is replaced as a whole or not at all."""
+        folder = Path(path)
+        folder.mkdir(exist_ok=True)
+        if "cfg" not in exclude:
+            write_cfg(folder / "cfg", self.cfg)
+        if "vocab" not in exclude:
+            self.vocab.to_disk(folder / "vocab", exclude=exclude)
+        if "model" not in exclude:
+            # What model.to_bytes() gives, which would hold three copies of it at a time.
+            container.write(folder / "model", *packed_parts(self.model.to_dict()))
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        """Take over what `to_disk` wrote; a ValueError names the file and field that is wrong."""
+        folder = Path(path)
+        cfg: dict[str, Any] = {}
+        if "cfg" not in exclude and (file := folder / "cfg").exists():
+            cfg = parse_cfg(read_file(file), str(file))
+        if "vocab" not in exclude:
+            with reading_of_spacy(str(folder / "vocab")):
+                self.vocab.from_disk(folder / "vocab", exclude=exclude)
+        if "model" not in exclude:
+            file = folder / "model"
+            read_model(self.model, read_file(file), str(file))
+        if "cfg" not in exclude:
+            self._take_over(cfg)
+        return self
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        """Take over what `to_bytes` made; a ValueError names the field that is wrong."""
+        source = f"the bytes of the pipe {self.name!r}"
+        parts = StateReader(container.unpack(bytes_data, source), source)
+        stored = {key: parts.value(key) for key in ("cfg", "vocab", "model") if parts.has(key)}
+        parts.done()
+        stored = {key: data for key, data in stored.items() if key not in exclude}
+        cfg = parse_cfg(stored.get("cfg", "{}"), f"{source} field 'cfg'")
+        if "vocab" in stored:
+            with reading_of_spacy(f"{source} field 'vocab'"):
+                self.vocab.from_bytes(stored["vocab"], exclude=exclude)
+        if "model" in stored:
+            read_model(self.model, stored["model"], f"{source} field 'model'")
+        if "cfg" not in exclude:
+            self._take_over(cfg)
+        return self
+
+    def _take_over(self, cfg: dict[str, Any]) -> None:
+        self.cfg.pop(AGREEMENT, None)  # a pipe that was stored without it does without it
+        self.cfg.update(cfg)

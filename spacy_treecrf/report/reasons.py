@@ -26,6 +26,8 @@ def reason_of(tagger: Tagger, shown: ShownError) -> dict[str, Any] | None:
     with Workers(tagger.threads) as workers:
         predictor = tagger.predictor(workers)
         scored = predictor.apply(error.rows)
+        if error.evidence is not None:
+            scored = scored.with_evidence(error.evidence)
         asked = Asked(predictor, scored, scored.labels(), names)
         question = Question(label=names.index(predicted), against=against)
         (found,) = explainer_of(tagger.model).explain(asked, [error.wrong], question)

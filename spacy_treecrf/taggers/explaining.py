@@ -29,11 +29,14 @@ def explain_chunks(
     with Workers(tagger.threads) as workers:
         for chunk in chunks:
             spaces = _whitespace(chunk)
+            evidence = tagger.apply(chunk, workers).evidence
             for s, (a, b) in enumerate(pairwise(chunk.data.offsets.tolist())):
                 if a == b:
                     continue
                 predictor = tagger.predictor(workers)
                 scored = predictor.apply(chunk.data.part(s, s + 1))
+                if evidence is not None:
+                    scored = scored.with_evidence(evidence[a:b])
                 asked = Asked(predictor, scored, scored.labels(), tagger.model.labels)
                 sequence = ExplainedDicts(asked, range(b - a))
                 texts = chunk.words(s)

@@ -9,9 +9,9 @@ import sys
 
 def main(arguments: str, table: str) -> None:
     """Learn from a text file and write the table."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process at once
     import floret
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process at once
     model = floret.train_unsupervised(**json.loads(arguments))
     model.save_floret_vectors(table)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,8 @@ def _run_floret(text: Path, table: Path, settings: VectorSettings) -> None:
     module = "spacy_treecrf.vectors.floret_process"
     command = [sys.executable, "-m", module, json.dumps(arguments), str(table)]
     done = subprocess.run(command)
+    if done.returncode == -signal.SIGINT:  # Ctrl-C, of which this process has not heard yet
+        raise KeyboardInterrupt
     if done.returncode:
         raise ValueError(
             f"treecrf: floret stopped with exit code {done.returncode}; if no error is above, "

@@ -85,6 +85,16 @@ def test_ctrl_c_ends_the_learning_at_once(text: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "own").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_ctrl_c_that_only_floret_hears_is_an_interrupt(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = subprocess.CompletedProcess([], -signal.SIGINT)
+    monkeypatch.setattr(subprocess, "run", lambda command: interrupted)
+    refused("vectors", text, "-o", tmp_path / "own", code=130)
+    assert not (tmp_path / "own").exists()
+
+
 def children(group: int) -> bytes:
     """The commands of the processes of a group."""
     done = subprocess.run(["ps", "-o", "args=", "-g", str(group)], capture_output=True)

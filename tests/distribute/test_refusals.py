@@ -16,8 +16,8 @@ pytest.importorskip("distributed")
 from spacy_treecrf.configs.ready_configs import ready_config
 from spacy_treecrf.distribute.doc_state import DocState
 from spacy_treecrf.distribute.plan import DocPart, plan_of
-from spacy_treecrf.pipeline.soft_gold import store_lattice
-from spacy_treecrf.pipeline.weights import register_weights
+from spacy_treecrf.pipeline.gold.soft_gold import store_lattice
+from spacy_treecrf.pipeline.gold.weights import register_weights
 from tests.distribute.doc_data import make_docs
 
 

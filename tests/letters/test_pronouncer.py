@@ -11,7 +11,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 from spacy.training import Example
 
-from spacy_treecrf.letters.pronouncer import edits
+from spacy_treecrf.letters.pronouncer import _combined, _groups, edits
+from spacy_treecrf.letters.rescoring import Pronunciation
 from tests.pipeline.tiny_pipes import TINY_MODEL
 
 WORDS = {
@@ -91,6 +92,25 @@ def test_words_are_pronounced_alone_and_in_a_text(learned: bytes, tmp_path: Path
     docs = list(spacy.load(tmp_path).pipe(["fob tofu", "zzz"]))
     expected = [nlp(text)._.pronunciations for text in ("fob tofu", "zzz")]
     assert [doc._.pronunciations for doc in docs] == expected
+
+
+def test_docs_are_pronounced_in_groups_of_letters() -> None:
+    make_doc = untrained().make_doc
+    docs = [make_doc(text) for text in ("box", "fob", "", "robot", "tofu")]
+    found = [[doc.text for doc in group] for group in _groups(docs, 5)]
+    assert found == [["box", "fob"], ["", "robot"], ["tofu"]]
+    assert list(_groups([], 5)) == []
+
+
+def test_the_best_of_a_text_is_the_best_of_its_words() -> None:
+    stressed = Pronunciation(("B", "AA1"), 0.3, ["B", "AA1"])
+    other = Pronunciation(("B", "OW1"), 0.4, ["B", "OW1"])
+    word = [stressed, other]  # the best need not be the most probable
+    next_word = [Pronunciation(("F",), 0.7, ["F"]), Pronunciation(("V",), 0.3, ["V"])]
+    found = _combined([word, next_word], 3)
+    assert [said for said, _ in found] == ["B AA1 F", "B OW1 F", "B OW1 V"]
+    assert [p for _, p in found] == pytest.approx([0.21, 0.28, 0.12])
+    assert _combined([word], 2) == [("B AA1", 0.3), ("B OW1", 0.4)]
 
 
 def test_scores_count_words_with_and_without_stress(learned: bytes) -> None:

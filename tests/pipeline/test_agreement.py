@@ -104,6 +104,7 @@ def test_labels_of_one_type_have_one_number() -> None:
 def test_probabilities_are_those_of_all_labellings_with_the_evidence() -> None:
     nlp = trained_nlp(features=WORDS)
     pipe = pipe_of(nlp)
+    pipe.agreement = 0.0
     doc = Doc(nlp.vocab, words=["Ann", "saw", "Ann", "."])
     plain = pipe.marginals(doc)
     pipe.agreement = 0.7

@@ -73,6 +73,7 @@ def test_what_a_name_is_elsewhere_in_the_doc_is_one_of_the_reasons(nlp, monkeypa
     pipe = nlp.get_pipe("treecrf")
     words = ["Anna", "flew", "to", "Rome", ".", "Old", "Rome", "is", "Anna", "."]
     doc = Doc(nlp.vocab, words=words, sent_starts=[i in (0, 5) for i in range(len(words))])
+    monkeypatch.setattr(pipe, "agreement", 0.0)
     (plain,) = pipe.explain(doc, [6], effects=30).tokens
     monkeypatch.setattr(pipe, "agreement", 0.8)
     found = pipe.explain(doc, [6], label=plain.label, effects=30)

@@ -13,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
 
 from spacy_treecrf.labels.doc_keys import LATTICE
-from spacy_treecrf.pipeline.soft_gold import (
+from spacy_treecrf.pipeline.gold.soft_gold import (
     doc_weights,
     soft_content,
     soft_gold,

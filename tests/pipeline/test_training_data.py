@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from spacy_treecrf.pipeline.gold.training_data import describe_training_data
 from spacy_treecrf.pipeline.tasks import make_task
-from spacy_treecrf.pipeline.training_data import describe_training_data
 
 ENTITIES = [
     ["U-PER", "O", "B-ORG", "L-ORG"],

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.boosting.linear_scoring import add_linear_scores
 from spacy_treecrf.engine.boosting.residuals import ALL_ROWS, GradientOfLabel
 from spacy_treecrf.engine.exact_sums import exact_total
 from spacy_treecrf.engine.fixed_grid import to_grid
-from spacy_treecrf.engine.intrinsics import prefetch
 from spacy_treecrf.engine.kernel import kernel
 from spacy_treecrf.engine.next_row import NOWHERE, next_row
 from spacy_treecrf.engine.sequences import BLOCK_ROWS, CHUNK_ROWS, Sequences, cut_rows
@@ -86,37 +86,6 @@ class LinearWeights:
         return to_grid(bin_values[:, :, None] * self.numeric[:, None, :].astype(np.float64))
 
 
-@kernel
-def add_linear_scores(
-    feature_ids: npt.NDArray[np.int32],
-    numeric: npt.NDArray[np.uint8],
-    weights: npt.NDArray[np.float32],
-    bin_scores: npt.NDArray[np.float32],
-    first: int,
-    out: npt.NDArray[np.float32],
-) -> None:
-    """Add to out (n, n_labels) the weights of features and bins of n rows from the first on."""
-    n_features, n_labels = weights.shape
-    for i in range(len(out)):
-        row = first + i
-        for slot in range(feature_ids.shape[1] if i + 1 < len(out) else 0):
-            feature = feature_ids[row + 1, slot]
-            if 0 <= feature < n_features:
-                prefetch(weights, feature, 0)
-        at = np.int64(row)
-        while at != NOWHERE:
-            for slot in range(feature_ids.shape[1]):
-                feature = feature_ids[at, slot]
-                if 0 <= feature < n_features:
-                    for k in range(n_labels):
-                        out[i, k] += weights[feature, k]
-            at = next_row(feature_ids, at)
-        for column in range(numeric.shape[1]):
-            bin_ = numeric[row, column]
-            for k in range(n_labels):
-                out[i, k] += bin_scores[column, bin_, k]
-
-
 class LinearScorer:
     """Linear weights prepared for scoring many sequences."""
 
@@ -124,6 +93,7 @@ class LinearScorer:
         self.is_zero = weights.is_zero()
         self.categorical = weights.categorical
         if not self.is_zero:
+            self.categorical = np.ascontiguousarray(self.categorical)
             self.bin_scores = weights.bin_scores(bin_values)
 
     def score(

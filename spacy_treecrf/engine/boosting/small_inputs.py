@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.boosting.linear import add_linear_scores
+from spacy_treecrf.engine.boosting.linear_scoring import add_linear_scores
 from spacy_treecrf.engine.chain.chain import ScoredChunk, StepPotentials
 from spacy_treecrf.engine.chain.chain_kernels import Marginals, scaled_pass
 from spacy_treecrf.engine.chain.decoding import viterbi_bigram, viterbi_general

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.kernel import kernel, step
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -183,6 +183,24 @@ def _exponentiate(
     return True
 
 
+# The next two are the inner loops of order 1. There labels are neighbours, so that compilers make
+# vectors of them.
+@step
+def _add_moves(mass: float, weights: Doubles, edges: Doubles, after: Doubles) -> None:
+    """Add to each label the mass that moves there from one context."""
+    for y in range(len(weights)):
+        after[y] += mass * weights[y] * edges[y]
+
+
+@step
+def _set_products(
+    weights: Doubles, edges: Doubles, beta_after: Doubles, rescale: float, out: Doubles
+) -> None:
+    """Set out to what lies behind one context, by label."""
+    for y in range(len(weights)):
+        out[y] = weights[y] * edges[y] * beta_after[y] * rescale
+
+
 @kernel(forceinline=True)
 def _forward(length: int, order: int, edges: Doubles, scratch: _Scratch) -> float:
     """Fill alpha and scale of one sequence from its weights.
@@ -209,6 +227,9 @@ def _forward(length: int, order: int, edges: Doubles, scratch: _Scratch) -> floa
                 continue
             table = c if n_tables > 1 else 0
             before = n_labels if t == 0 else c % n_labels
+            if order == 1:
+                _add_moves(mass, weights[t, table], edges[before], alpha[t + 1])
+                continue
             base = n_labels * (c % stride)
             for y in range(n_labels):
                 alpha[t + 1, base + step * y] += mass * weights[t, table, y] * edges[before, y]
@@ -257,13 +278,18 @@ def _backward(
             table = c if n_tables > 1 else 0
             before = n_labels if t == 0 else c % n_labels
             base = n_labels * (c % stride)
+            if order == 1:
+                _set_products(weights[t, table], edges[before], beta_after, rescale, joint)
+            else:
+                for y in range(n_labels):
+                    value = weights[t, table, y] * edges[before, y] * beta_after[base + step * y]
+                    joint[y] = value * rescale
             total = 0.0
             for y in range(n_labels):
-                value = weights[t, table, y] * edges[before, y] * beta_after[base + step * y]
-                value *= rescale
-                total += value
-                joint[y] = mass * value
+                total += joint[y]
             beta[c] = total
+            for y in range(n_labels):
+                joint[y] *= mass
             if len(pairs) > 0:
                 for y in range(n_labels):
                     pairs[begin + t, c, y] = joint[y]

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import isinf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.encoding.binning import N_BINS
 from spacy_treecrf.engine.encoding.feature_dicts import (
     NUMBERS,
@@ -33,6 +34,7 @@ from spacy_treecrf.engine.encoding.feature_dicts import (
 )
 from spacy_treecrf.engine.encoding.item_codes import (
     ASK,
+    FIRST_TEXT,
     NO_SLOT,
     NOTHING,
     CodedItems,
@@ -42,12 +44,17 @@ from spacy_treecrf.engine.encoding.item_codes import (
 )
 from spacy_treecrf.engine.encoding.missing_methods import MISSING_VALUE
 
+if TYPE_CHECKING:  # kernels load numba
+    from spacy_treecrf.engine.encoding.text_records import TextRecords
+
 BINS = N_BINS  # ids for each numeric column
 BLOCK_EVENTS = 1 << 20  # given their bins at once: bounds the temporary arrays
 # Keys without a slot whose tables are kept. Where there are more, those that are asked for first
 # are mostly the frequent ones.
 KEPT_KEYS = 2**14
 DICT_ONLY = {dict}
+TEXTS_ONLY = {str}
+MANY_TEXTS = 1536  # for fewer, as those of one sentence, joining them saves nothing
 BLOCK_ITEMS = 256  # read together; more would wake the garbage collector each time
 
 Values = dict[Any, int]
@@ -118,23 +125,52 @@ class EntryIds:
         # Here, because spaCy loads this module for any pipeline, and kernels load numba.
         from spacy_treecrf.engine.encoding.resolving import resolve
 
-        coded = self.coded(items)
-        ids = np.empty(len(coded.codes), np.int32)
-        if resolve(coded, self.item_codes.text_ids, ids):
+        coded, ids = self.coded(items)
+        if len(coded.codes) and resolve(coded, self.item_codes.text_ids, ids):
             self.ask(items, ids)
         found.ids.append(ids)
         found.widths.append(np.diff(coded.ends))
 
-    def coded(self, items: list[Any]) -> CodedItems:
-        """The codes of the items; raises some exception where one is no flat dict."""
+    def coded(self, items: list[Any]) -> tuple[CodedItems, npt.NDArray[np.int32]]:
+        """The codes of the items, and room for ids; where there are no codes, ids are known.
+
+        Raises some exception where an item is no flat dict.
+        """
         if not DICT_ONLY.issuperset(map(type, items)):
             raise TypeError
-        return self.item_codes.read(items)
+        shaped = self.item_codes.shaped(items)
+        ids = np.empty(int(shaped.ends[-1]), np.int32)
+        if len(ids) >= MANY_TEXTS and self._find_texts(items, shaped, ids):
+            self.ask(items, ids)
+            return shaped, ids
+        return self.item_codes.with_codes(items, shaped), ids
+
+    @cached
+    def _records(self) -> TextRecords | None:
+        from spacy_treecrf.engine.encoding.text_records import text_records
+
+        texts = [value for value in self.item_codes.codes if type(value) is str]
+        return text_records(texts, self.item_codes.text_ids, FIRST_TEXT)
+
+    def _find_texts(
+        self, items: list[dict[str, Any]], shaped: CodedItems, ids: npt.NDArray[np.int32]
+    ) -> bool:
+        """Write the ids of entries, or ASK; False where a value is no text, or not a usual one."""
+        if not TEXTS_ONLY.issuperset(map(type, items[0].values())) or self._records is None:
+            return False
+        from spacy_treecrf.engine.encoding.text_records import find_ids, joined
+
+        try:
+            letters = joined(chain.from_iterable(map(dict.values, items)))
+        except TypeError:
+            return False
+        return bool(find_ids(letters, shaped, self._records, ids) >= 0)
 
     def ask(self, items: list[Any], ids: npt.NDArray[np.int32]) -> None:
         """Look up what has no code. ids: Of all entries of the items, ASK where it has none."""
-        entries = [entry for item in items for entry in item.items()]
-        for at in np.flatnonzero(ids == ASK).tolist():
+        asked = np.flatnonzero(ids == ASK).tolist()
+        entries = [entry for item in items for entry in item.items()] if asked else []
+        for at in asked:
             key, value = entries[at]
             ids[at] = self.tables[key][value]
 

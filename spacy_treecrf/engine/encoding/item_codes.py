@@ -3,7 +3,8 @@
 A value has the same code under all keys, so that dicts are read without looking at their keys one
 by one: those of a whole dict are its shape, which few kinds of dicts have in common. A kernel then
 makes an id of each code and key (`resolving`). What has no code, as a number other than 0 and 1,
-is looked up by itself.
+is looked up by itself. Where all values are texts, and many, a kernel finds their ids at once, and
+they need no codes (`text_records`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ ASK = -2  # instead of an id: what is to be looked up by itself
 NO_SLOT = -1
 MAX_SHAPES = 256  # that are kept
 MAX_SHAPE_KEYS = 1024
+NO_CODES = np.empty(0, np.int32)
 
 Shape = npt.NDArray[np.int32]  # (n_keys, 4): the slot of texts, the ids of ONE, ZERO and NONE
 
@@ -36,7 +38,10 @@ class TextIds(NamedTuple):
 
 
 class CodedItems(NamedTuple):
-    """The codes of the values of some dicts, one dict after the other, and their shapes."""
+    """The codes of the values of some dicts, one dict after the other, and their shapes.
+
+    codes: Empty, where ids are known without them.
+    """
 
     codes: npt.NDArray[np.int32]
     ends: npt.NDArray[np.int64]  # shape: (n_items + 1,), the codes before each dict
@@ -65,8 +70,8 @@ class ItemCodes:
     new_shape: Callable[[tuple[str, ...]], Shape]
     kept: dict[tuple[str, ...], Shape]
 
-    def read(self, items: Sequence[dict[str, Any]]) -> CodedItems:
-        """Read dicts; raises some exception where one is no flat dict with texts as keys."""
+    def shaped(self, items: Sequence[dict[str, Any]]) -> CodedItems:
+        """The shapes of dicts, without codes; raises some exception where a key is no text."""
         n = len(items)
         keys = list(map(tuple, items))
         if n and keys.count(keys[0]) == n:
@@ -77,9 +82,14 @@ class ItemCodes:
             shapes, shape_of = self._shapes(keys)
             ends = _zeros(n + 1)
             np.cumsum(np.fromiter(map(len, items), np.int64, n), out=ends[1:])
+        return CodedItems(NO_CODES, ends, shape_of, shapes)
+
+    def with_codes(self, items: Sequence[dict[str, Any]], shaped: CodedItems) -> CodedItems:
+        """The same with the codes of values; raises some exception where a dict is not flat."""
         values = chain.from_iterable(map(dict.values, items))
-        codes = np.fromiter(map(self.codes.__getitem__, values), np.int32, int(ends[-1]))
-        return CodedItems(codes, ends, shape_of, shapes)
+        n_values = int(shaped.ends[-1])
+        codes = np.fromiter(map(self.codes.__getitem__, values), np.int32, n_values)
+        return shaped._replace(codes=codes)
 
     def _shape(self, keys: tuple[str, ...]) -> Shape:
         shape = self.kept.get(keys)

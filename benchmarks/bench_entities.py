@@ -1,0 +1,115 @@
+"""CoNLL-2003, what each part brings to configs/ner.cfg: clusters, vectors, lists, entities.
+
+    TREECRF_CORPORA=DIR python benchmarks/bench_entities.py --parts clusters vectors lists entities
+
+The last 180 documents of eng.train are held out; --documents trains on so many of those before
+them, and --test on all of eng.train with testa as the test part, which is only measured. Each
+model says what it has of documents with their sentence boundaries and as raw text, without
+`agreement` and with that of new pipes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spacy import util
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.training.initialize import init_nlp
+
+from spacy_treecrf.lists.writing import write_lists
+from spacy_treecrf.pipeline.pipe import TreeCRF
+
+from corpora import Document, read_conll2003
+from spacy_data import CONFIGS, docs_of, write_docs, write_glove
+from timing import cpu_timed, report
+
+HELD_OUT = 180  # documents
+STEPS = 11  # of five rounds
+QUICK_DOCUMENTS, QUICK_STEPS = 60, 3
+FEATURES = "components.treecrf.features."
+PARTS = ("clusters", "vectors", "lists", "entities")
+
+
+def settings_of(parts: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Overrides of the config. folder: Where vectors and lists are written to."""
+    settings: dict[str, Any] = {}
+    if "clusters" in parts:
+        settings[f"{FEATURES}clusters"] = [4, 6, 10, 0]
+    if "vectors" in parts:
+        write_glove(folder / "glove")
+        settings |= {"paths.vectors": str(folder / "glove"), f"{FEATURES}vectors": 255}
+    if "lists" in parts:
+        write_lists("en", folder / "lists")
+        settings[f"{FEATURES}gazetteers"] = {"lists": str(folder / "lists")}
+    if "entities" in parts:
+        settings[f"{FEATURES}gazetteer_from_entities"] = True
+    return settings
+
+
+def trained(documents: Sequence[Document], parts: Sequence[str], steps: int) -> Language:
+    """configs/ner.cfg after a fixed number of steps: nothing is chosen by score."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = folder / "train.spacy"
+        write_docs(data, documents)
+        overrides = {"paths.train": str(data), "paths.dev": str(data)}  # the reader wants both
+        overrides |= settings_of(parts, folder) | {"components.treecrf.model.threads": 1}
+        config = util.load_config(CONFIGS / "ner.cfg", overrides=overrides, interpolate=True)
+        nlp = init_nlp(config)
+        corpora = util.registry.resolve({"corpora": config["corpora"]})["corpora"]
+        examples = list(corpora["train"](nlp))
+        for _ in range(steps):
+            nlp.update(examples)
+    return nlp
+
+
+def scores_of(nlp: Language, documents: Sequence[Document]) -> dict[str, Any]:
+    """F1 and -log P per token of both views, without agreement and with it."""
+    pipe = nlp.get_pipe("treecrf")
+    assert isinstance(pipe, TreeCRF)
+    found: dict[str, Any] = {}
+    for agreement, name in ((0.0, "alone"), (None, "agreed")):
+        pipe.agreement = agreement
+        for view in ("sentences", "text"):
+            gold = docs_of(nlp.vocab, documents, entities=True)
+            plain = docs_of(nlp.vocab, documents)
+            if view == "text":
+                plain = [Doc(nlp.vocab, words=document.words) for document in documents]
+            pairs = zip(plain, gold, strict=True)
+            scores = nlp.evaluate([Example(doc, reference) for doc, reference in pairs])
+            found[f"{view}_{name}"] = {
+                "f1": 100 * scores["ents_f"],
+                "nll": scores["treecrf_nll"],
+                "ece": 100 * scores["treecrf_ece"],
+            }
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--documents", type=int, help="how many to train on; by default all")
+    parser.add_argument("--test", action="store_true", help="all of eng.train, testa")
+    parser.add_argument("--quick", action="store_true", help="60 documents, few rounds")
+    options = parser.parse_args()
+    documents = read_conll2003("eng.train")
+    training, test = documents[:-HELD_OUT], documents[-HELD_OUT:]
+    if options.test:
+        training, test = documents, read_conll2003("eng.testa")
+    limit = QUICK_DOCUMENTS if options.quick else options.documents
+    training = training[-limit:] if limit else training
+    steps = QUICK_STEPS if options.quick else STEPS
+    nlp, times = cpu_timed(lambda: trained(training, options.parts, steps))
+    size = {"documents": len(training), "test_documents": len(test)}
+    parts = " + ".join(["config", *options.parts])
+    report("entities", parts=parts, **scores_of(nlp, test), **size, **times)
+
+
+if __name__ == "__main__":
+    main()
