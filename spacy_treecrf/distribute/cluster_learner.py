@@ -40,8 +40,7 @@ class ClusterLearner(Learner):
         vocab = examples[0].predicted.vocab
         self.extractor.prepare(Doc(vocab, words=[self.rows.word]))
         self._provisional = self.features.reads_annotations
-        # No pipe has run on these docs, so that boundaries which one will set may be missing.
-        sequence = "auto" if self.sequence == "sentence" else self.sequence
+        sequence = self.sequence_before_pipes
         self.shim.learned, n_sequences = self._fitted_on_cluster(sequence, first=True)
         self._begun = self.rows.n_tokens, n_sequences
         self._trainer = None

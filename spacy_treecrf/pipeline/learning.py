@@ -97,7 +97,8 @@ class Learner:
     def label_names(self, pipe: str, examples: Sequence[Example]) -> list[str]:
         """The labels that examples have, as users name them; what else they hold is told."""
         gold = [self.task.gold(example) for example in examples]
-        describe_training_data(pipe, self.task, gold)
+        learned = self.gold(examples, self.sequence_before_pipes)
+        describe_training_data(pipe, self.task, gold, learned)
         return sorted({name for tokens in gold for name in names_of(self.task, tokens)})
 
     def begin(self, examples: Sequence[Example]) -> None:
@@ -108,8 +109,12 @@ class Learner:
         if self._provisional:
             # The gold annotation shows about the values that other pipes will write.
             docs = [example.reference for example in examples]
-        # No pipe has run on these docs, so that boundaries which one will set may be missing.
-        self._fit(docs, examples, "auto" if self.sequence == "sentence" else self.sequence)
+        self._fit(docs, examples, self.sequence_before_pipes)
+
+    @property
+    def sequence_before_pipes(self) -> str:
+        """How docs are cut that no pipe has seen: boundaries which one will set may be missing."""
+        return "auto" if self.sequence == "sentence" else self.sequence
 
     def add(self, examples: Sequence[Example]) -> float:
         """Keep examples for the next step; returns their loss now: -log P(annotation) per token."""

@@ -37,7 +37,7 @@ from spacy_treecrf.pipeline.likelihood import likelihood_of
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 from spacy_treecrf.pipeline.presets import allowed_labels_on
-from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, check_mode, cut, starts_of
+from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, cut, mode_of, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.stored_pipe import StoredPipe
 from spacy_treecrf.pipeline.tasks.task import Task
@@ -55,7 +55,8 @@ class TreeCRF(StoredPipe):
 
     task: which annotation the labels are. features: what the model sees of a token.
     sequence: "doc", "sentence", "auto" (sentences where a doc has boundaries, else the doc) or
-    "punctuation" (sentences by punctuation where a doc has no boundaries).
+    "punctuation" (sentences by punctuation where a doc has no boundaries). None: "punctuation" for
+    entities, else "auto".
     rounds_per_step: boosting rounds for each training step.
     probabilities: set token._.treecrf_prob and span._.treecrf_prob.
     min_prob: spans that are less probable than this are not set.
@@ -75,7 +76,7 @@ class TreeCRF(StoredPipe):
         *,
         task: Task,
         features: "FeatureExtractor",
-        sequence: str = "auto",
+        sequence: str | None = None,
         rounds_per_step: int = 5,
         probabilities: bool = True,
         min_prob: float = 0.0,
@@ -95,7 +96,7 @@ class TreeCRF(StoredPipe):
         self.name = name
         self.task = task
         self.features = features
-        self.sequence = check_mode(sequence)
+        self.sequence = mode_of(sequence, task)
         self.rounds_per_step = rounds_per_step
         self.probabilities = probabilities
         self.min_prob = min_prob

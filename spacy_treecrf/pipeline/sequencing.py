@@ -9,21 +9,28 @@ import numpy.typing as npt
 from spacy.tokens import Doc
 
 from spacy_treecrf.pipeline.punctuation import punctuation_starts
-from spacy_treecrf.pipeline.tasks.task import token_values
+from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
+from spacy_treecrf.pipeline.tasks.task import Task, token_values
 
 MODES = ("auto", "punctuation", "doc", "sentence")
 # That are annotated at a time, for each thread. Words that repeat within a block share work.
 BLOCK_TOKENS = 32768
 
 
-def check_mode(mode: str) -> str:
-    if mode not in MODES:
+def mode_of(setting: str | None, task: Task) -> str:
+    """The mode of setting `sequence`; where it is None, the one that serves the task.
+
+    Docs of entities are mostly prose: sentences, also where nobody has marked them.
+    """
+    if setting is None:
+        return "punctuation" if isinstance(task, EntsTask) else "auto"
+    if setting not in MODES:
         raise ValueError(
-            f"treecrf: setting 'sequence' is {mode!r}; use 'auto' (sentences where a doc has "
+            f"treecrf: setting 'sequence' is {setting!r}; use 'auto' (sentences where a doc has "
             "boundaries, else the doc), 'punctuation' (sentences by punctuation where it has "
-            "none), 'doc' or 'sentence'"
+            "none), 'doc', 'sentence', or null, which is 'punctuation' for entities, else 'auto'"
         )
-    return mode
+    return setting
 
 
 def starts_of(doc: Doc, mode: str) -> npt.NDArray[np.int64]:

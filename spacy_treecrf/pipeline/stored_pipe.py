@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import srsly
 from spacy.pipeline import TrainablePipe
@@ -21,6 +21,9 @@ from spacy_treecrf.pipeline.agreement import AGREEMENT, is_weight
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.msgpack_parts import packed_parts
 from spacy_treecrf.storage.state_reader import StateReader, describe_value
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 REMEDY = "copy or save the pipeline again"
 

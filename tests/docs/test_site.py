@@ -77,7 +77,7 @@ def visited(site: Path, address: str, chromium: Any) -> Visited:
     page.on("console", lambda m: found.errors.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda error: found.errors.append(str(error)))
     page.on("request", lambda request: found.requests.append(request.url))
-    page.on("requestfailed", lambda request: found.failed.append(request.url))
+    page.on("requestfailed", lambda request: _note_failure(request, found.failed))
     page.on("response", lambda r: found.failed.append(r.url) if r.status >= 400 else None)
     for path in sorted(site.rglob("index.html")):
         place = path.parent.relative_to(site).as_posix()
@@ -87,6 +87,12 @@ def visited(site: Path, address: str, chromium: Any) -> Visited:
         found.pages[url] = page.evaluate(LOOK)
     page.close()
     return found
+
+
+def _note_failure(request: Any, failed: list[str]) -> None:
+    """Keep the address of a failed request, unless the visit of the next page cut it off."""
+    if request.failure != "net::ERR_ABORTED":
+        failed.append(request.url)
 
 
 def test_all_pages_are_there(site: Path, visited: Visited) -> None:

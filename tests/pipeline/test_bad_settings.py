@@ -47,7 +47,7 @@ BAD_MODEL = {
 }
 BAD_PIPE: dict[str, list[Any]] = {
     "task": ["chunks", "", "ext", "ents:x", 5, None],
-    "sequence": ["paragraph", None, 5],
+    "sequence": ["paragraph", "", 5],
     "rounds_per_step": [0, -1, "many", None, 0.5],
     "probabilities": ["perhaps", None],
     "min_prob": [-0.1, 1.1, *NOT_A_NUMBER],

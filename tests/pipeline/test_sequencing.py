@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import spacy
 
 from spacy_treecrf.pipeline import pipe as pipes
 from spacy_treecrf.pipeline.sequencing import by_tokens, starts_of
-from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, new_nlp, pipe_of, train
+from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, new_nlp, pipe_of, train, trained_nlp
 
 
 def test_parts_hold_all_docs_in_order_and_few_tokens() -> None:
@@ -40,3 +43,19 @@ def test_docs_are_cut_by_punctuation_where_they_have_no_boundaries() -> None:
     doc = nlp.make_doc("We left . They slept .")
     assert starts_of(doc, "punctuation").tolist() == [0, 3]
     assert starts_of(doc, "auto").tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("task", "mode"), [("ents", "punctuation"), ("spans", "auto"), ("tag", "auto"), ("pos", "auto")]
+)
+def test_sentences_of_entities_are_found_by_punctuation_unless_it_is_set(
+    task: str, mode: str
+) -> None:
+    assert pipe_of(new_nlp(task)).sequence == mode
+    assert pipe_of(new_nlp(task, sequence="doc")).sequence == "doc"
+
+
+def test_stored_pipes_keep_what_was_the_default_before(tmp_path: Path) -> None:
+    nlp = trained_nlp(sequence="auto")
+    nlp.to_disk(tmp_path)
+    assert pipe_of(spacy.load(tmp_path)).sequence == "auto"

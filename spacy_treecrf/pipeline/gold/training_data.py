@@ -16,20 +16,23 @@ FEW = 10  # examples of a label: with less there is little to learn from
 MOST_LABELS = 20
 
 
-def describe_training_data(name: str, task: Task, gold: Sequence[list[Label]]) -> None:
+def describe_training_data(
+    name: str, task: Task, gold: Sequence[list[Label]], learned: Sequence[list[Label]]
+) -> None:
     """Tell what a pipe finds in the training data: on the screen of `spacy debug data`, else a log.
 
     spaCy's command describes the annotation of its own pipes only, but initializes all of them.
-    gold: The labels of the tokens of each training doc.
+    gold: The labels of the tokens of each training doc. learned: Those that can be learned, without
+    spans that reach over the end of a sequence.
     """
     if sys.argv[1:3] != ["debug", "data"]:
-        for line in (*_found(task, gold), *_doubtful(task, gold)):
+        for line in (*_found(task, gold), *_doubtful(task, gold, learned)):
             logger.info("treecrf: %s: %s", name, line)
         return
     msg.divider(f"Training data of {name!r}")
     for line in _found(task, gold):
         msg.info(line)
-    for line in _doubtful(task, gold):
+    for line in _doubtful(task, gold, learned):
         msg.warn(line)
 
 
@@ -46,7 +49,7 @@ def _found(task: Task, gold: Sequence[list[Label]]) -> list[str]:
     ]
 
 
-def _doubtful(task: Task, gold: Sequence[list[Label]]) -> list[str]:
+def _doubtful(task: Task, gold: Sequence[list[Label]], learned: Sequence[list[Label]]) -> list[str]:
     lines = []
     empty = sum(all(label is None for label in labels) for labels in gold)
     if empty:
@@ -56,6 +59,12 @@ def _doubtful(task: Task, gold: Sequence[list[Label]]) -> list[str]:
         lines.append(
             f"{unknown:,} tokens of annotated docs are not annotated, or not aligned with the "
             "tokens of the annotation; they are learned as unknown"
+        )
+    cut = _counts(task, gold).total() - _counts(task, learned).total()
+    if cut:
+        lines.append(
+            f"{cut:,} spans reach over the end of a sentence and cannot be learned; with "
+            'sequence = "doc" a doc is not cut into sentences'
         )
     few = [f"{label} {n}" for label, n in reversed(_counts(task, gold).most_common()) if n < FEW]
     if few:
