@@ -14,7 +14,7 @@ from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import ABSENT_METHOD
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN
-from spacy_treecrf.features.source import KnownValues, NumberedValues, Source
+from spacy_treecrf.features.source import KnownValues, NumberedValues, Source, VectorRows
 from spacy_treecrf.features.words import grown
 
 if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
@@ -130,9 +130,15 @@ class SourceTable:
                 where = np.flatnonzero(found.missing[name])
                 feature_ids[where[:, None], at] = np.array(self.missing_ids)[at]
         if self.numbers:
-            from spacy_treecrf.features.kernels.bins import write_bins
+            bins = self.bins[first : first + n_rows]
+            if isinstance(found.numbers, VectorRows):
+                from spacy_treecrf.features.kernels.bins import write_vector_bins
 
-            write_bins(found.numbers, self._binned_columns(), self.bins[first : first + n_rows])
+                write_vector_bins(*found.numbers, self._binned_columns(), bins)
+            else:
+                from spacy_treecrf.features.kernels.bins import write_bins
+
+                write_bins(found.numbers, self._binned_columns(), bins)
 
     def _text_columns(self) -> TextColumns:
         """The text columns as the kernel sees them."""

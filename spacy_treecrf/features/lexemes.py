@@ -21,6 +21,7 @@ from spacy_treecrf.features.source import (
     Reading,
     Source,
     Texts,
+    VectorRows,
     Window,
 )
 from spacy_treecrf.features.vectors import Vectors
@@ -192,18 +193,19 @@ class LexemeSource(Source):
         """The number of the cluster of each path, by column; there are few different paths."""
         clusters = self.clusters
         assert clusters is not None
-        columns = known.memo.get("clusters")
-        if columns is None:
-            columns = {column: {} for column in clusters.columns if column in known.texts}
-            known.memo["clusters"] = columns
-        found = {}
-        for column, of_path in columns.items():
-            numbers = known.texts[column]
-            for path in paths:
-                if path not in of_path:
-                    of_path[path] = numbers.get(clusters.text(column, path), 0)
-            found[column] = [of_path[path] for path in paths]
-        return found
+        if "clusters" not in known.memo:
+            columns = [column for column in clusters.columns if column in known.texts]
+            known.memo["clusters"] = columns, {}
+        columns, of_path = known.memo["clusters"]
+        for path in paths:
+            if path not in of_path:
+                texts = [clusters.text(column, path) for column in columns]
+                of_path[path] = [
+                    known.texts[column].get(text, 0)
+                    for column, text in zip(columns, texts, strict=True)
+                ]
+        of_words = [of_path[path] for path in paths]
+        return {column: [own[c] for own in of_words] for c, column in enumerate(columns)}
 
     def _numbers(
         self,
@@ -212,19 +214,20 @@ class LexemeSource(Source):
         texts: list[str],
         lowers: list[str],
         known: KnownValues,
-    ) -> npt.NDArray[np.float64]:
-        """The dimensions of the words' vectors that are known. shape: (n_numbers, n_words)"""
+    ) -> npt.NDArray[np.float64] | VectorRows:
+        """The dimensions of the words' vectors that are known: (n_numbers, n_words), or where."""
         if self.vectors is None or not known.numbers:
             return np.full((len(known.numbers), len(keys)), np.nan)
         dimensions = known.memo.get("dimensions")
         if dimensions is None:  # once for these columns and vectors, see `stamp`
             self.vectors.check(batch.vocab)
-            dimensions = [int(name.removeprefix("vector")) for name in known.numbers]
+            dimensions = np.array([int(name.removeprefix("vector")) for name in known.numbers])
             known.memo["dimensions"] = dimensions
+        rows = self.vectors.rows_of(batch.vocab, keys, lowers)
+        if rows is not None:
+            return VectorRows(rows[0], np.array(rows[1]), dimensions)
         values = self.vectors.checked_values(batch.vocab, keys, texts, lowers)
-        if dimensions != list(range(self.vectors.width)):
-            values = values[:, dimensions]
-        return np.ascontiguousarray(values.T)
+        return np.ascontiguousarray(values[:, dimensions].T)
 
     def stamp(self, vocab: Vocab) -> Any:
         if self.vectors is None and "is_oov" not in self.windows:

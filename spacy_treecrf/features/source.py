@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,17 +45,28 @@ class KnownValues:
     memo: dict[Any, Any] = field(default_factory=dict)
 
 
+class VectorRows(NamedTuple):
+    """Numbers of tokens as rows of a table of vectors; -1: the token has none.
+
+    dimensions: The column of the table that each column of numbers is.
+    """
+
+    vectors: npt.NDArray[np.float32]
+    words: npt.NDArray[np.int64]
+    dimensions: npt.NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class NumberedValues:
     """Values of some tokens in the columns of `KnownValues`, in their order.
 
     values: The number of each text, 0 for one that is not known. shape: (n_texts, n_tokens)
-    numbers: NaN where a token has none. shape: (n_numbers, n_tokens)
+    numbers: NaN where a token has none, shape (n_numbers, n_tokens); or where they are to be found.
     missing: As in `Reading`.
     """
 
     values: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.float64]
+    numbers: npt.NDArray[np.float64] | VectorRows
     missing: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 

@@ -23,9 +23,13 @@ def punctuation_starts(doc: Doc) -> npt.NDArray[np.int64]:
     """
     values: npt.NDArray[np.uint64] = doc.to_array(_ATTRS)  # type: ignore[assignment]
     marks = _end_marks()
+    tokens = values.tolist()
+    words, _, spaces = zip(*tokens, strict=True)
+    if marks.isdisjoint(words[:-1]) and not any(spaces):
+        return np.zeros(1, np.int64)  # one sentence, as most docs that come one by one
     starts = [0]
     ended = False
-    for i, (orth, is_punct, is_space) in enumerate(values.tolist()):
+    for i, (orth, is_punct, is_space) in enumerate(tokens):
         if is_space:
             ended = ended or doc[i].text.count("\n") >= BLANK_LINE
         elif orth in marks:

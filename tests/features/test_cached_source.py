@@ -89,13 +89,17 @@ def test_new_words_get_the_numbers_that_reading_them_would_give(
     docs = docs_of(nlp, [words])
     batch = Batch(docs, offsets_of(docs), [ORTH])
     positions = np.arange(len(words))
-    for source, table in zip(features.sources, tables_of(columns, features.sources), strict=True):
-        if table.row_bytes:
-            found = source.numbered(batch, positions, table.known)
-            expected = Source.numbered(source, batch, positions, table.known)
+    tables = [tables_of(columns, features.sources) for _ in range(2)]
+    for source, quick, plain in zip(features.sources, *tables, strict=True):
+        if quick.row_bytes:
+            found = source.numbered(batch, positions, quick.known)
+            expected = Source.numbered(source, batch, positions, plain.known)
             np.testing.assert_array_equal(found.values, expected.values)
-            if len(expected.numbers):
-                np.testing.assert_array_equal(found.numbers, expected.numbers)
+            quick.add(1, len(words), found)
+            plain.add(1, len(words), expected)
+            rows = slice(1 + len(words))
+            np.testing.assert_array_equal(quick.feature_ids[rows], plain.feature_ids[rows])
+            np.testing.assert_array_equal(quick.bins[rows], plain.bins[rows])
 
 
 def test_what_is_forgotten_is_found_again(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:

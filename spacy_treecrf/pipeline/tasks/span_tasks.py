@@ -216,9 +216,8 @@ def _trim(doc: Doc, labels: list[Label]) -> list[Label]:
 def _make_spans(doc: Doc, spans: Sequence[TokenSpan], taken: Flags | None) -> list[Span]:
     """The spans without whitespace at their ends, apart from those on taken tokens."""
     made = []
-    has_whitespace = bool(spans) and bool(token_values(doc, "IS_SPACE").any())
     for start, end, name in spans:
-        if has_whitespace:
+        if doc[start].is_space or doc[end - 1].is_space:
             start, end = _without_whitespace(doc, start, end)
         if start < end and (taken is None or not taken[start:end].any()):
             made.append(Span(doc, start, end, label=name))
