@@ -87,11 +87,10 @@ def with_document_evidence(
     if weights.agreement:
         found.append((weights.agreement, repeated_words(words, offsets)))
     if weights.parallels:
-        found.append((weights.parallels, like_places(words, offsets, docs[0].vocab.strings)))
-    types = types_of(labels)
-    evidence = [
-        np.float32(weight) * evidence_of(together, scored.marginals(), types)
-        for weight, together in found
-        if together is not None
-    ]
-    return scored.with_evidence(sum(evidence[1:], evidence[0])) if evidence else scored
+        found.append((weights.parallels, like_places(docs, words, offsets)))
+    places = [(weight, together) for weight, together in found if together is not None]
+    if not places:
+        return scored
+    types, marginals = types_of(labels), scored.marginals()
+    evidence = [np.float32(weight) * evidence_of(own, marginals, types) for weight, own in places]
+    return scored.with_evidence(evidence[0] if len(evidence) == 1 else evidence[0] + evidence[1])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from spacy.attrs import LOWER, ORTH, SHAPE  # type: ignore[import-not-found]
+from spacy.attrs import LOWER, ORTH  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
 LEAST = 1e-2  # what is added to probabilities of types: none is ever ruled out
@@ -28,7 +28,6 @@ class Words(NamedTuple):
 
     orth: Keys
     lower: Keys
-    shape: Keys
     in_doc: Keys  # the number of each word's doc, from 1
 
 
@@ -43,15 +42,15 @@ class Together(NamedTuple):
 
 
 def words_of(docs: Sequence[Doc]) -> Words:
-    attrs = [ORTH, LOWER, SHAPE]
+    attrs = [ORTH, LOWER]
     values: Keys
     if len(docs) == 1:
         values = docs[0].to_array(attrs)  # type: ignore[assignment]
-        return Words(values[:, 0], values[:, 1], values[:, 2], np.ones(len(values), np.uint64))
+        return Words(values[:, 0], values[:, 1], np.ones(len(values), np.uint64))
     values = np.concatenate([doc.to_array(attrs) for doc in docs])
     numbers = np.arange(1, len(docs) + 1, dtype=np.uint64)
     in_doc = np.repeat(numbers, [len(doc) for doc in docs])
-    return Words(values[:, 0], values[:, 1], values[:, 2], in_doc)
+    return Words(values[:, 0], values[:, 1], in_doc)
 
 
 def evidence_of(

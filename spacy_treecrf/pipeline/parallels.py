@@ -7,9 +7,12 @@ names stand for any name, numbers for any number, other words and signs for them
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
-from spacy.strings import StringStore
+from spacy.attrs import SHAPE  # type: ignore[import-not-found]
+from spacy.tokens import Doc
 
 from spacy_treecrf.pipeline.opinion_pool import Keys, Rows, Together, Words, joined_keys
 
@@ -19,39 +22,64 @@ DIGIT = "d"  # what shapes of words have for digits, and for nothing else
 CAPITALISED, NUMBER, EDGE = np.arange(1, 4, dtype=np.uint64)
 
 
-def like_places(words: Words, offsets: Rows, strings: StringStore) -> Together | None:
+def like_places(docs: Sequence[Doc], words: Words, offsets: Rows) -> Together | None:
     """The capitalised words whose place three or more of a doc look like; None if there are none.
 
-    offsets: of the sequences of the docs, laid end to end, whose edges are a sign of their own.
-    strings: that have the words' shapes.
+    words: of the docs. offsets: of their sequences, laid end to end, whose edges are a sign of
+    their own.
     """
     is_name = words.orth != words.lower
-    rows = np.flatnonzero(is_name)
-    if len(rows) < FEWEST:
+    if np.count_nonzero(is_name) < FEWEST:
         return None
-    looks = _looks(words, is_name, strings)
-    lengths = np.diff(offsets)
-    start, end = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
-    here = np.arange(len(looks))
-    # Where the run of names begins that holds a name, and where it has ended.
-    first = np.maximum.accumulate(np.where(is_name, start, here + 1))[rows]
-    past = np.minimum.accumulate(np.where(is_name, end, here)[::-1])[::-1][rows]
-    start, end = start[rows], end[rows]
-    keys = joined_keys(words.in_doc[rows], (rows - first).astype(np.uint64))
-    keys = joined_keys(keys, (past - rows).astype(np.uint64))
-    for place in (first - 1, first - 2, past, past + 1):
-        inside = (place >= start) & (place < end)
-        keys = joined_keys(keys, np.where(inside, looks[np.where(inside, place, 0)], EDGE))
+    is_edge = np.zeros(len(is_name) + 2, np.bool_)
+    is_edge[offsets] = True
+    first, past = _runs(is_name, is_edge[: len(is_name) + 1])
+    lengths = past - first
+    if len(first) < FEWEST or np.bincount(lengths).max() < FEWEST:
+        return None
+    looks = _looks(docs, words, is_name)
+    keys = joined_keys(words.in_doc[first], lengths.astype(np.uint64))
+    before, behind = is_edge[first], is_edge[past]
+    keys = joined_keys(keys, np.where(before, EDGE, looks[first - 1]))
+    keys = joined_keys(keys, np.where(before | is_edge[first - 1], EDGE, looks[first - 2]))
+    keys = joined_keys(keys, np.where(behind, EDGE, looks[past]))
+    keys = joined_keys(keys, np.where(behind | is_edge[past + 1], EDGE, looks[past + 1]))
     _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
     are_many = counts[group] >= FEWEST
-    return Together(rows[are_many], [(1.0, group[are_many])]) if are_many.any() else None
+    if not are_many.any():
+        return None
+    return _words_in(first[are_many], lengths[are_many], group[are_many])
 
 
-def _looks(words: Words, is_name: npt.NDArray[np.bool_], strings: StringStore) -> Keys:
-    """What each word looks like to those that stand beside it."""
-    looks = words.orth.copy()
-    shapes = set(words.shape.tolist())
-    of_numbers = [shape for shape in shapes if DIGIT in strings[shape]]
-    looks[np.isin(words.shape, np.array(of_numbers, np.uint64))] = NUMBER
-    looks[is_name] = CAPITALISED
+def _runs(is_name: npt.NDArray[np.bool_], is_edge: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """The first row of each run of names, and the one past its last.
+
+    is_edge: whether a sequence starts or ends before a row. shape: (n_rows + 1,)
+    """
+    begins, ends = is_name.copy(), is_name.copy()
+    begins[1:] &= is_edge[1:-1] | ~is_name[:-1]
+    ends[:-1] &= is_edge[1:-1] | ~is_name[1:]
+    return np.flatnonzero(begins), np.flatnonzero(ends) + 1
+
+
+def _words_in(first: Rows, lengths: Rows, group: Rows) -> Together:
+    """The words of runs; those at the same position of runs of one group go together.
+
+    Runs of one group are equally long.
+    """
+    total = np.cumsum(lengths)
+    position = np.arange(total[-1]) - np.repeat(total - lengths, lengths)
+    most = int(lengths.max())
+    together = np.repeat(group, lengths) * most + position
+    return Together(np.repeat(first, lengths) + position, [(1.0, together)])
+
+
+def _looks(docs: Sequence[Doc], words: Words, is_name: npt.NDArray[np.bool_]) -> Keys:
+    """What each word looks like to those that stand beside it; edges are behind the last one."""
+    looks = np.append(words.orth, (EDGE, EDGE))
+    shapes: Keys = np.concatenate([doc.to_array(SHAPE) for doc in docs])
+    strings = docs[0].vocab.strings
+    of_numbers = [shape for shape in set(shapes[~is_name].tolist()) if DIGIT in strings[shape]]
+    looks[:-2][np.isin(shapes, np.array(of_numbers, np.uint64))] = NUMBER
+    looks[:-2][is_name] = CAPITALISED
     return looks

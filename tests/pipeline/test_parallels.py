@@ -31,7 +31,7 @@ def doc_of(texts: list[list[str]]) -> Doc:
 
 
 def places_of(docs: list[Doc]) -> Together | None:
-    return like_places(words_of(docs), cut(docs, "auto"), NLP.vocab.strings)
+    return like_places(docs, words_of(docs), cut(docs, "auto"))
 
 
 def is_name(token: Token) -> bool:
@@ -112,7 +112,7 @@ def test_probabilities_are_those_of_all_labellings_with_the_evidence() -> None:
     pipe.agreement = pipe.parallels = 0.0
     doc = Doc(nlp.vocab, words=["Ann", "Rome", "1", "Ann"], sent_starts=[1, 1, 1, 1])
     plain, names = pipe.marginals(doc), pipe.shim.labels
-    together = like_places(words_of([doc]), cut([doc], pipe.sequence), nlp.vocab.strings)
+    together = like_places([doc], words_of([doc]), cut([doc], pipe.sequence))
     assert together is not None
     evidence = 0.7 * evidence_of(together, plain, types_of(names))
     weights = {}
