@@ -105,7 +105,7 @@ def test_a_student_learns_what_the_teacher_says_of_docs(task: str) -> None:
 
 
 def test_lattices_survive_files_and_other_cuts_into_sequences(tmp_path: Path) -> None:
-    teacher = trained_nlp()
+    teacher = trained_nlp(sequence="auto")
     docs = [teacher("Ann saw New York . Bob Lee left Paris ."), teacher("they slept .")]
     pipe = pipe_of(teacher)
     pipe.teach(docs)
