@@ -21,6 +21,7 @@ DEFAULT_CONFIG = {
     "min_prob": 0.0,
     "grow_features": False,
     "agreement": None,
+    "parallels": None,
     "scorer": None,
 }
 
@@ -53,6 +54,7 @@ def make_treecrf(
     min_prob: float,
     grow_features: bool,
     agreement: float | None,
+    parallels: float | None,
     scorer: Callable[..., Any] | None,
 ) -> TreeCRF:
     return TreeCRF(
@@ -67,5 +69,6 @@ def make_treecrf(
         min_prob=min_prob,
         grow_features=grow_features,
         agreement=agreement,
+        parallels=parallels,
         scorer=scorer,
     )

@@ -15,16 +15,10 @@ from thinc.api import Model, Optimizer
 
 from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
 from spacy_treecrf.labels.biluo import write_span
-from spacy_treecrf.pipeline.agreement import (
-    AGREEMENT,
-    check_weight,
-    in_agreement,
-    initial_weight,
-    stored_weight,
-)
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
+from spacy_treecrf.pipeline.document_evidence import Weights, with_document_evidence
 from spacy_treecrf.pipeline.gold.weights import register_weights
 from spacy_treecrf.pipeline.history import History
 from spacy_treecrf.pipeline.label_names import (
@@ -65,6 +59,7 @@ class TreeCRF(StoredPipe):
     agreement: weight, from 0 to 1, of what the model says of a capitalised word wherever the doc
     has it, when it labels spans; 0: each place is labelled by itself. None: the weight that the
     pipe was initialized with, which `initialize` chooses by the task.
+    parallels: the same weight of what it says at places of the doc that look alike, as in lists.
     """
 
     # Many parameters: those of the factory, which come from the block of a config.
@@ -82,6 +77,7 @@ class TreeCRF(StoredPipe):
         min_prob: float = 0.0,
         grow_features: bool = False,
         agreement: float | None = None,
+        parallels: float | None = None,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         if rounds_per_step < 1:
@@ -90,7 +86,7 @@ class TreeCRF(StoredPipe):
             )
         if not 0.0 <= min_prob <= 1.0:
             raise ValueError(f"treecrf: setting 'min_prob' is {min_prob}; use 0 to 1")
-        check_weight(agreement, task)
+        Weights(agreement, parallels).check(task)
         self.vocab = vocab
         self.model = model
         self.name = name
@@ -102,6 +98,7 @@ class TreeCRF(StoredPipe):
         self.min_prob = min_prob
         self.grow_features = grow_features
         self.agreement = agreement
+        self.parallels = parallels
         self.scorer = scorer
         self.cfg: dict[str, Any] = {}
         self.make_learner: type[Learner] | Callable[..., Learner] | None = None  # if not here
@@ -175,7 +172,7 @@ class TreeCRF(StoredPipe):
         self.features.check(self.vocab)
         self._learner = learner
         self._history.clear()
-        self.cfg[AGREEMENT] = initial_weight(self.agreement, self.task)
+        self.cfg |= Weights(self.agreement, self.parallels).initial(self.task)
         learner.begin(examples)
 
     @property
@@ -276,19 +273,17 @@ class TreeCRF(StoredPipe):
         return self.agreed(docs, predictor.apply_quickly(self.encode(docs), marginals))
 
     @property
-    def agreement_weight(self) -> float:
-        """Setting `agreement`, or where it is None what the pipe was initialized with.
+    def evidence_weights(self) -> Weights:
+        """Settings `agreement` and `parallels`, or what the pipe was initialized with.
 
-        Models that search by beams cannot take evidence: there it is 0 unless it is set.
+        Models that search by beams cannot take evidence: there they are 0 unless they are set.
         """
-        if self.agreement is not None:
-            return self.agreement
-        return 0.0 if self.shim.trained.searches else stored_weight(self.cfg)
+        cfg = {} if self.shim.trained.searches else self.cfg
+        return Weights(self.agreement, self.parallels).decided(cfg)
 
     def agreed(self, docs: Sequence[Doc], scored: "ScoredSequences") -> "ScoredSequences":
-        """Scored sequences of docs with the evidence that `agreement_weight` asks for."""
-        weight = self.agreement_weight
-        return in_agreement(docs, scored, self.shim.labels, weight) if weight else scored
+        """Scored sequences of docs with the evidence that `evidence_weights` asks for."""
+        return with_document_evidence(docs, scored, self.shim.labels, self.evidence_weights)
 
     def _applied(self, predictor: "Predictor", doc: Doc) -> "ScoredSequences":
         """The sequences of a doc, scored without regard to what it is annotated with."""

@@ -17,7 +17,7 @@ from spacy.pipeline import TrainablePipe
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from spacy_treecrf.pipeline.agreement import AGREEMENT, is_weight
+from spacy_treecrf.pipeline.document_evidence import WEIGHTS, is_weight
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.msgpack_parts import packed_parts
 from spacy_treecrf.storage.state_reader import StateReader, describe_value
@@ -50,12 +50,13 @@ def parse_cfg(text: str | bytes, source: str) -> dict[str, Any]:
         raise ValueError(
             f"treecrf: {source}: expected a table, found {describe_value(cfg)}; {REMEDY}"
         )
-    weight = cfg.get(AGREEMENT, 0.0)
-    if not is_weight(weight):
-        raise ValueError(
-            f"treecrf: {source} field {AGREEMENT!r}: expected a number from 0 to 1, found "
-            f"{describe_value(weight)}; {REMEDY}"
-        )
+    for name in WEIGHTS:
+        weight = cfg.get(name, 0.0)
+        if not is_weight(weight):
+            raise ValueError(
+                f"treecrf: {source} field {name!r}: expected a number from 0 to 1, found "
+                f"{describe_value(weight)}; {REMEDY}"
+            )
     return cfg
 
 
@@ -162,5 +163,6 @@ class StoredPipe(TrainablePipe):  # type: ignore[misc]
         return self
 
     def _take_over(self, cfg: dict[str, Any]) -> None:
-        self.cfg.pop(AGREEMENT, None)  # a pipe that was stored without it does without it
+        for name in WEIGHTS:
+            self.cfg.pop(name, None)  # a pipe that was stored without it does without it
         self.cfg.update(cfg)

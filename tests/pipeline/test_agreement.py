@@ -10,16 +10,10 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_treecrf.pipeline.agreement import (
-    LEAST,
-    SAME_NEIGHBOUR,
-    evidence_of,
-    repeated_words,
-    types_of,
-)
+from spacy_treecrf.pipeline.agreement import SAME_NEIGHBOUR, repeated_words
+from spacy_treecrf.pipeline.opinion_pool import LEAST, evidence_of, types_of, words_of
 from spacy_treecrf.pipeline.sequencing import cut
 from tests.pipeline.test_grow_features import WORDS, pipe_of, trained_nlp
-from tests.refusals import assert_refused
 
 LABELS = ["O", "B-PER", "L-PER", "U-PER", "U-LOC"]
 TYPES = ["O", "PER", "PER", "PER", "LOC"]
@@ -85,7 +79,7 @@ def test_evidence_is_that_of_the_naive_twin() -> None:
     docs = made_docs()
     n = sum(map(len, docs))
     marginals = np.random.default_rng(1).dirichlet(np.ones(len(LABELS)), size=n)
-    repeated = repeated_words(docs, cut(docs, "auto"))
+    repeated = repeated_words(words_of(docs), cut(docs, "auto"))
     assert repeated is not None
     found = evidence_of(repeated, marginals, types_of(LABELS))
     np.testing.assert_allclose(found, naive_evidence(docs, marginals), atol=1e-5)
@@ -94,7 +88,7 @@ def test_evidence_is_that_of_the_naive_twin() -> None:
 def test_words_of_other_documents_and_without_capitals_say_nothing() -> None:
     vocab = spacy.blank("en").vocab
     docs = [Doc(vocab, words=["Ann", "saw", "ann", "."]), Doc(vocab, words=["Ann", "saw"])]
-    assert repeated_words(docs, cut(docs, "auto")) is None
+    assert repeated_words(words_of(docs), cut(docs, "auto")) is None
 
 
 def test_labels_of_one_type_have_one_number() -> None:
@@ -110,7 +104,7 @@ def test_probabilities_are_those_of_all_labellings_with_the_evidence() -> None:
     pipe.agreement = 0.7
     offsets = cut([doc], pipe.sequence)
     assert len(offsets) == 2
-    repeated = repeated_words([doc], offsets)
+    repeated = repeated_words(words_of([doc]), offsets)
     assert repeated is not None
     names = pipe.shim.labels
     evidence = 0.7 * evidence_of(repeated, plain, types_of(names))
@@ -126,10 +120,3 @@ def test_probabilities_are_those_of_all_labellings_with_the_evidence() -> None:
         assert pipe.marginals(doc)[t, k] == pytest.approx(wanted, abs=1e-5)
     best = max(weights, key=lambda ids: weights[ids])
     assert pipe.predict([doc])[0].labels == [names[k] for k in best]
-
-
-def test_wrong_settings_are_refused() -> None:
-    nlp = spacy.blank("en")
-    assert_refused(lambda: nlp.add_pipe("treecrf", config={"agreement": -1.0}), "'agreement'")
-    config = {"agreement": 0.3, "task": "tag"}
-    assert_refused(lambda: nlp.add_pipe("treecrf", config=config), "'agreement'", "spans")

@@ -1,4 +1,4 @@
-"""The weight of agreement: a setting, or what the pipe was initialized with."""
+"""The weights of what documents say: settings, or what the pipe was initialized with."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_treecrf.pipeline.agreement import AGREEMENT, OF_ENTITIES
+from spacy_treecrf.pipeline.document_evidence import OF_ENTITIES, WEIGHTS
 from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, trained_nlp
 from tests.refusals import assert_refused
 
 MEMM = {"model": {"@architectures": "spacy_treecrf.MEMM.v1", "search": "beam", "threads": 1}}
+# Words that are repeated, and names at places that look alike.
+LIST = ["Paris", ",", "Lee", ",", "Paris", ",", "Anna", ",", "Rome", ",", "Lee", "."]
+
+
+each_weight = pytest.mark.parametrize("name", WEIGHTS)
+
+
+def weight_of(nlp: Language, name: str) -> float:
+    return getattr(pipe_of(nlp).evidence_weights, name)
 
 
 @pytest.mark.parametrize(("task", "weight"), [("ents", OF_ENTITIES), ("spans", 0.0), ("tag", 0.0)])
@@ -23,63 +33,76 @@ def test_newly_initialized_pipes_of_entities_agree(task: str, weight: float) -> 
     nlp = new_nlp(task)
     pipe = pipe_of(nlp)
     nlp.initialize(lambda: corpus(nlp, task))
-    assert pipe.agreement is None
-    assert pipe.agreement_weight == weight
+    assert (pipe.agreement, pipe.parallels) == (None, None)
+    assert pipe.evidence_weights == (weight, weight)
 
 
+@each_weight
 @pytest.mark.parametrize("weight", [0.0, 0.25])
-def test_a_setting_wins(weight: float) -> None:
-    pipe = pipe_of(trained_nlp(agreement=weight))
-    assert pipe.agreement_weight == weight
-    pipe.cfg[AGREEMENT] = 0.9
-    assert pipe.agreement_weight == weight
+def test_a_setting_wins(name: str, weight: float) -> None:
+    nlp = trained_nlp(**{name: weight})
+    assert weight_of(nlp, name) == weight
+    pipe_of(nlp).cfg[name] = 0.9
+    assert weight_of(nlp, name) == weight
 
 
-def test_the_weight_is_stored_with_the_pipe(tmp_path: Path) -> None:
+@each_weight
+def test_wrong_settings_are_refused(name: str) -> None:
+    nlp = spacy.blank("en")
+    assert_refused(lambda: nlp.add_pipe("treecrf", config={name: -1.0}), f"'{name}'")
+    config = {name: 0.3, "task": "tag"}
+    assert_refused(lambda: nlp.add_pipe("treecrf", config=config), f"'{name}'", "spans")
+
+
+@each_weight
+def test_the_weight_is_stored_with_the_pipe(tmp_path: Path, name: str) -> None:
     nlp = trained_nlp()
     nlp.to_disk(tmp_path)
-    assert pipe_of(spacy.load(tmp_path)).agreement_weight == OF_ENTITIES
-    assert pipe_of(new_nlp().from_bytes(nlp.to_bytes())).agreement_weight == OF_ENTITIES
+    assert weight_of(spacy.load(tmp_path), name) == OF_ENTITIES
+    assert weight_of(new_nlp().from_bytes(nlp.to_bytes()), name) == OF_ENTITIES
 
 
-def test_pipes_that_were_stored_without_it_stay_without_it(tmp_path: Path) -> None:
+@each_weight
+def test_pipes_that_were_stored_without_it_stay_without_it(tmp_path: Path, name: str) -> None:
     nlp = trained_nlp()
-    doc = Doc(nlp.vocab, words=["Paris", "Lee", "saw", "Paris", "."])
+    doc = Doc(nlp.vocab, words=LIST)
     pipe = pipe_of(nlp)
-    pipe.agreement = 0.0
+    setattr(pipe, name, 0.0)
     plain = pipe.marginals(doc)
-    pipe.agreement = None
+    setattr(pipe, name, None)
     assert np.abs(pipe.marginals(doc) - plain).max() > 1e-6
-    del pipe.cfg[AGREEMENT]
+    del pipe.cfg[name]
     nlp.to_disk(tmp_path)
     assert (pipe_of(spacy.load(tmp_path)).marginals(doc) == plain).all()
     taking_over = trained_nlp()
     taking_over.from_disk(tmp_path)
-    assert pipe_of(taking_over).agreement_weight == 0.0
+    assert weight_of(taking_over, name) == 0.0
     taking_over = trained_nlp()
     taking_over.from_bytes(nlp.to_bytes())
-    assert pipe_of(taking_over).agreement_weight == 0.0
+    assert weight_of(taking_over, name) == 0.0
 
 
+@each_weight
 @pytest.mark.parametrize("value", [None, "0.5", True, -0.1, 2, [0.5]])
-def test_a_stored_value_that_is_no_weight_is_refused(tmp_path: Path, value: Any) -> None:
+def test_a_stored_value_that_is_no_weight_is_refused(tmp_path: Path, name: str, value: Any) -> None:
     nlp = new_nlp()
     nlp.initialize(lambda: corpus(nlp))
-    pipe_of(nlp).cfg[AGREEMENT] = value
+    pipe_of(nlp).cfg[name] = value
     nlp.to_disk(tmp_path)
-    assert_refused(lambda: spacy.load(tmp_path), "cfg", "'agreement'", "from 0 to 1")
+    assert_refused(lambda: spacy.load(tmp_path), "cfg", f"'{name}'", "from 0 to 1")
 
 
-def test_models_that_search_have_none_unless_it_is_set() -> None:
+@each_weight
+def test_models_that_search_have_none_unless_it_is_set(name: str) -> None:
     nlp = spacy.blank("xx")
     nlp.add_pipe("treecrf", config=MEMM)
     examples = corpus(nlp)
     nlp.initialize(lambda: examples)
     nlp.update(examples)
-    doc = Doc(nlp.vocab, words=["Paris", "Lee", "saw", "Paris", "."])
-    assert pipe_of(nlp).agreement_weight == 0.0
+    doc = Doc(nlp.vocab, words=LIST)
+    assert weight_of(nlp, name) == 0.0
     assert nlp(doc).has_annotation("ENT_IOB")
-    pipe_of(nlp).agreement = 0.5
+    setattr(pipe_of(nlp), name, 0.5)
     assert_refused(lambda: pipe_of(nlp).predict([doc]), "searches by")
 
 

@@ -1,0 +1,96 @@
+"""What the rest of a document says, as evidence for the labels of spans; and how much it counts.
+
+The weights are settings `agreement` and `parallels` of a pipe, or what the pipe was initialized
+with. That stands in the pipe's cfg, so that pipes that were stored before there was a default
+label as they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from spacy.tokens import Doc
+
+from spacy_treecrf.pipeline.agreement import repeated_words
+from spacy_treecrf.pipeline.opinion_pool import evidence_of, types_of, words_of
+from spacy_treecrf.pipeline.parallels import like_places
+from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
+from spacy_treecrf.pipeline.tasks.task import Task
+
+if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
+    from spacy_treecrf.models.predictor import ScoredSequences
+
+# The settings, and their places in the pipe's cfg.
+AGREEMENT, PARALLELS = WEIGHTS = "agreement", "parallels"
+OF_ENTITIES = 0.5  # of both; found on held-out documents of the CoNLL-2003 training file
+NONE = 0.0
+
+
+class Weights(NamedTuple):
+    """How much the evidence counts; None: as the pipe was initialized.
+
+    agreement: of words that the document repeats. parallels: of places that look alike.
+    """
+
+    agreement: float | None
+    parallels: float | None
+
+    def check(self, task: Task) -> None:
+        """Refuse a setting that is no weight, or one for a task without spans."""
+        for name, weight in self._asdict().items():
+            if weight is None:
+                continue
+            if not is_weight(weight):
+                raise ValueError(f"treecrf: setting {name!r} is {weight}; use 0 to 1, or null")
+            if weight and task.constraints != "biluo":
+                raise ValueError(
+                    f"treecrf: setting {name!r} is {weight}, and the task has no spans; use 0 or "
+                    "null"
+                )
+
+    def initial(self, task: Task) -> dict[str, float]:
+        """The weights of a newly initialized pipe, by name: where they are None, those of the task.
+
+        Names of entities mean the same all over a document; of other spans nothing is known.
+        """
+        default = OF_ENTITIES if isinstance(task, EntsTask) else NONE
+        own = self._asdict().items()
+        return {name: default if weight is None else weight for name, weight in own}
+
+    def decided(self, cfg: dict[str, Any]) -> Weights:
+        """The weights with those of the pipe's cfg where they are None; 0 where it has none."""
+        own = self._asdict().items()
+        return Weights(
+            **{name: cfg.get(name, NONE) if weight is None else weight for name, weight in own}
+        )
+
+
+def is_weight(value: Any) -> bool:
+    """Whether a value is a number from 0 to 1."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0.0 <= value <= 1.0
+
+
+def with_document_evidence(
+    docs: Sequence[Doc], scored: ScoredSequences, labels: Sequence[str], weights: Weights
+) -> ScoredSequences:
+    """The scored sequences of docs, with so much of what the rest of each document says.
+
+    weights: none of them None.
+    """
+    if not scored.data.n_rows or not any(weights):
+        return scored
+    words, offsets = words_of(docs), scored.data.offsets
+    found = []
+    if weights.agreement:
+        found.append((weights.agreement, repeated_words(words, offsets)))
+    if weights.parallels:
+        found.append((weights.parallels, like_places(docs, words, offsets)))
+    places = [(weight, together) for weight, together in found if together is not None]
+    if not places:
+        return scored
+    types, marginals = types_of(labels), scored.marginals()
+    evidence = [np.float32(weight) * evidence_of(own, marginals, types) for weight, own in places]
+    return scored.with_evidence(evidence[0] if len(evidence) == 1 else evidence[0] + evidence[1])
