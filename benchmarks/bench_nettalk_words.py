@@ -4,7 +4,8 @@ Sequitur (Bisani and Ney 2008) learned from about 15,000 words of NETtalk and ha
 words of a test part wrong. Which words these are is not known here, so ours are drawn by a hash:
 three quarters to learn from, the others to test. The alignment of letters and phonemes that the
 corpus has is not used: ours is learned from the training words. Vowels have their stress (0, 1, 2).
-Of spellings that come twice, the first row counts.
+Of spellings that come twice, the first row counts. With --rival, Phonetisaurus learns from the same
+words, with its defaults.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_treecrf.corpora import LabelledSequence, find_corpus
-from spacy_treecrf.corpora.aligner import fit_aligner
+from spacy_treecrf.corpora.aligner import SILENT, fit_aligner
 from spacy_treecrf.corpora.docs import to_docs
 from spacy_treecrf.corpora.nettalk import read_nettalk, with_all_layers
 from spacy_treecrf.corpora.splitting import by_size
 
 from corpora import corpus
-from phonetisaurus_rival import measured, pronounced, pronunciation_scores
+from phonetisaurus_rival import bench_phonetisaurus, measured, pronounced, pronunciation_scores
 from spacy_data import CONFIGS
 from timing import report
 
@@ -55,6 +56,23 @@ def aligned(words: Sequence[LabelledSequence]) -> list[LabelledSequence]:
     ]
 
 
+def named(words: Sequence[LabelledSequence]) -> list[LabelledSequence]:
+    """The words with phonemes as Phonetisaurus can read them: it has signs of its own, as "|".
+
+    Labels stand for phonemes in their order, whatever letters they belong to.
+    """
+    found = []
+    for word in words:
+        labels = [name_of(phoneme) for phoneme in spoken(word)]
+        labels += [SILENT] * (len(word.words) - len(labels))
+        found.append(LabelledSequence(list(word.words), {LAYER: labels}, key=word.key))
+    return found
+
+
+def name_of(phoneme: str) -> str:
+    return f"x{ord(phoneme[0])}x{phoneme[1:]}"
+
+
 def train(words: Sequence[LabelledSequence], folder: Path) -> tuple[str, dict[str, float]]:
     """Train the config; returns the folder of its best model and what that took."""
     learned = aligned(words)
@@ -73,18 +91,23 @@ def train(words: Sequence[LabelledSequence], folder: Path) -> tuple[str, dict[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a part of the words")
-    quick = parser.parse_args().quick
+    parser.add_argument("--rival", action="store_true", help="Phonetisaurus instead of ours")
+    options = parser.parse_args()
     every = with_all_layers(read_nettalk(corpus("nettalk", "nettalk.data")))
     words = list({word.key: word for word in reversed(every)}.values())
     splits = by_size(words, {"test": TEST, "train": None}, seed=0)
-    if quick:
+    if options.quick:
         splits = {part: own[:QUICK_WORDS] for part, own in splits.items()}
+    sizes = {part: len(splits[part]) for part in ("train", "test")}
+    if options.rival:
+        rival = bench_phonetisaurus({part: named(own) for part, own in splits.items()})
+        report("nettalk_words", system="phonetisaurus", **sizes, **rival)
+        return
     with tempfile.TemporaryDirectory() as folder:
         model, took = train(splits["train"], Path(folder))
         found = pronounced(model, splits["test"])
     scores = pronunciation_scores([spoken(word) for word in splits["test"]], found)
-    sizes = {part: len(splits[part]) for part in ("train", "test")}
-    report("nettalk_words", **sizes, **scores, **took)
+    report("nettalk_words", system="ours", **sizes, **scores, **took)
 
 
 if __name__ == "__main__":
