@@ -8,15 +8,19 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import spacy
 import srsly
 import typer
+from spacy.tokens import DocBin
 
-from scripts.prepare import download, prepare, provide
+from scripts.calibrate import BY_DEV, KNOWN, calibrate
+from scripts.prepare import TASKS, download, prepare, provide
 from scripts.readme import readme
 from scripts.report import labelled, lines_to_try, scores
 from spacy_treecrf.corpora import CORPORA, find_corpus
 from tests.corpora.places import folder_with
-from tests.pipeline.tiny_pipes import trained_nlp
+from tests.pipeline.tiny_pipes import corpus as tiny_corpus
+from tests.pipeline.tiny_pipes import pipe_of, trained_nlp
 
 
 def md5(file: Path) -> str:
@@ -185,3 +189,25 @@ def test_output_of_a_command_that_fails_is_kept(tmp_path: Path) -> None:
     with pytest.raises(typer.Exit):
         readme(text)
     assert text.read_text() == SHOWN.format(number="1 / 0", shown="loss 0.25")
+
+
+@pytest.mark.parametrize("task", ["stress", "protein", "chunk"])
+def test_models_are_calibrated_in_their_place_where_the_task_needs_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], task: str
+) -> None:
+    assert set(TASKS) >= BY_DEV | set(KNOWN)
+    nlp = trained_nlp()
+    place = folder / "training" / task / "model-best"
+    place.parent.mkdir(parents=True)
+    nlp.to_disk(place)
+    dev = folder / "corpus" / task / "dev.spacy"
+    dev.parent.mkdir(parents=True)
+    DocBin(docs=[own.reference for own in tiny_corpus(nlp)]).to_disk(dev)
+    calibrate(task)
+    found = pipe_of(spacy.load(place)).shim.trained.temperature
+    assert (found != 1.0) == (task != "chunk")
+    if task in KNOWN:
+        assert found == KNOWN[task]
+    calibrate(task)  # once is enough
+    assert pipe_of(spacy.load(place)).shim.trained.temperature == found
+    assert ("already" in capsys.readouterr().err) == (task != "chunk")

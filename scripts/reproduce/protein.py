@@ -118,6 +118,7 @@ def cross_validate() -> dict[str, float]:
     fold = folds(sequences)
     right: dict[str, float] = {}
     total = 0
+    temperatures = []
     for held_out in range(FOLDS):
         X, y = inputs([r for r, f in zip(sequences, fold, strict=True) if f != held_out])
         slow, models = estimator().fit(X, y), [model.fit(X, y) for model in several()]
@@ -128,10 +129,12 @@ def cross_validate() -> dict[str, float]:
             "their average": BoostedCRF.average(models).score(X, y),
         }
         n = sum(map(len, y))
+        temperatures.append(slow.calibrate(X, y).temperature_)
         say(f"  fold {held_out + 1}, {n} residues: {in_words(accuracies)}")
         for name, accuracy in accuracies.items():
             right[name] = right.get(name, 0.0) + accuracy * n
         total += n
+    say(f"  honest temperature of one model, mean of the folds: {np.mean(temperatures):.2f}")
     return {name: n / total for name, n in right.items()}
 
 

@@ -40,10 +40,11 @@ def calibrate(
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
 ) -> None:
-    """Make probabilities honest: divide all scores by the number that suits held-out data best.
+    """Make probabilities honest: divide all scores by a number that held-out data tell.
 
-    That number, the temperature, is one for the whole model: labels stay as they are, and
-    probabilities of labels, spans and n-best lists still agree with each other.
+    With that number, the temperature, labels of held-out data are right as often as the model
+    says, in the mean. It is one for the whole model: labels stay as they are, and probabilities of
+    labels, spans and n-best lists still agree with each other.
     """
     if model_input(model).is_file():
         refuse_existing(output, force, model_input(model), dev)
@@ -60,7 +61,7 @@ def _calibrate_file(model: str, dev: str, output: Path, encoding: str) -> None:
 
     tagger = load_tagger(model)
     assert isinstance(tagger, ColumnTagger)
-    replace(tagger.column_model, crf=_calibrated(tagger, dev, encoding)).save(output)
+    replace(tagger.column_model, crf=calibrated(tagger, dev, encoding)).save(output)
 
 
 def _calibrate_pipeline(
@@ -70,12 +71,12 @@ def _calibrate_pipeline(
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
     nlp, found = load_pipe(model, pipe)
-    found.shim.learned = _calibrated(PipelineTagger(nlp, found, model), dev, encoding)
+    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding)
     write_pipeline(nlp, output)
 
 
-def _calibrated(tagger: Tagger, dev: str, encoding: str) -> CRF:
-    """The tagger's CRF with the best temperature; says what that does to the dev data."""
+def calibrated(tagger: Tagger, dev: str, encoding: str) -> CRF:
+    """The tagger's CRF with the honest temperature; says what that does to the dev data."""
     from spacy_treecrf.models.crf import CRF
     from spacy_treecrf.taggers.calibrating import temperature_for
 
@@ -85,21 +86,22 @@ def _calibrated(tagger: Tagger, dev: str, encoding: str) -> CRF:
             f"treecrf: {tagger.name} holds a {type(crf).__name__}; only boosted CRFs can be "
             "calibrated"
         )
-    before = _calibration_error(tagger, dev, encoding)
+    before, _ = _calibration_error(tagger, dev, encoding)
     temperature = temperature_for(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])
     tagger.model = crf.cooled(temperature)
-    after = _calibration_error(tagger, dev, encoding)
+    after, floor = _calibration_error(tagger, dev, encoding)
     say(f"temperature {temperature:.3f}")
-    say(f"calibration error % of {dev}: {before:.2f} -> {after:.2f}")
+    say(f"calibration error % of {dev}: {before:.2f} -> {after:.2f}; by chance {floor:.2f}")
     return tagger.model
 
 
-def _calibration_error(tagger: Tagger, dev: str, encoding: str) -> float:
-    """The expected calibration error of the labels predicted for annotated data, in percent."""
+def _calibration_error(tagger: Tagger, dev: str, encoding: str) -> tuple[float, float]:
+    """The calibration error of the labels predicted for annotated data, and its floor, in %."""
     from spacy_treecrf.evaluation.figures import calibration_of
     from spacy_treecrf.evaluation.judging import judge, require_gold
 
     # Read anew each time, because pipes write on docs.
     judged = judge(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])
     require_gold(judged, tagger.name, dev)
-    return 100.0 * (calibration_of(judged).error or 0.0)
+    bins = calibration_of(judged)
+    return 100.0 * (bins.error or 0.0), 100.0 * (bins.floor or 0.0)

@@ -176,6 +176,11 @@ def _print_figures(figures: Figures, confidence: float) -> None:
         for name, interval in figures.figures.items()
     ]
     typer.echo(table(["", "value", f"{confidence:.0%} interval"], rows))
+    if figures.calibration.floor is not None:
+        typer.echo(
+            "calibration error % that honest probabilities would have here by chance: "
+            f"{percent(figures.calibration.floor)}"
+        )
     if figures.impossible:
         typer.echo(
             f"{figures.impossible} sequences have a gold annotation that the model's constraints "

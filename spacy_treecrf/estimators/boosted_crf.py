@@ -21,7 +21,7 @@ from spacy_treecrf.estimators.encoding import encode_held_out
 from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
 from spacy_treecrf.models.averaging import pooled
-from spacy_treecrf.models.calibrating import best_temperature
+from spacy_treecrf.models.calibrating import honest_temperature
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
@@ -321,9 +321,10 @@ class BoostedCRF(LinearFeatures):
         return found
 
     def calibrate(self, X: FeatureSequences, y: LabelSequences) -> Self:
-        """Divide all scores by the temperature under which held-out data are most probable.
+        """Divide all scores by the temperature that makes held-out data honest.
 
-        One number for the whole chain: probabilities of labels, spans and label sequences stay
+        There predicted labels are right as often as their probabilities say, in the mean. It is
+        one number for the whole chain: probabilities of labels, spans and label sequences stay
         those of one distribution, and the best labels stay the best. X, y: Annotated sequences
         that the model was not trained on; a few hundred do. Positions whose label training never
         saw do not count. `temperature_` says what was found.
@@ -334,7 +335,7 @@ class BoostedCRF(LinearFeatures):
         data = encode_held_out(X, y, model.columns, ids, IN_MEMORY, ("X", "y"))
         with self._predictor() as predictor:
             scored = predictor.without_rules().apply(data)
-            self.model_ = model.cooled(best_temperature([(scored, data.labels)]))
+            self.model_ = model.cooled(honest_temperature([(scored, data.labels)]))
         return self
 
     @property

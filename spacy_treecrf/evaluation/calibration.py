@@ -19,6 +19,7 @@ class CalibrationBins:
     counts: npt.NDArray[np.int64]  # shape: (n_bins,)
     confidence: npt.NDArray[np.float64]  # shape: (n_bins,), mean probability, nan if bin is empty
     accuracy: npt.NDArray[np.float64]  # shape: (n_bins,), share of right answers, nan if empty
+    variance: npt.NDArray[np.float64]  # shape: (n_bins,), of the number of right answers if honest
 
     @property
     def error(self) -> float | None:
@@ -28,6 +29,17 @@ class CalibrationBins:
             return None
         gaps = np.abs(self.accuracy[filled] - self.confidence[filled])
         return float(np.average(gaps, weights=self.counts[filled]))
+
+    @property
+    def floor(self) -> float | None:
+        """The error that probabilities which are honest would have by chance; None without answers.
+
+        The number of right answers in a bin is then a sum of independent draws, whose mean distance
+        from its expectation is sqrt(2 / pi) standard deviations where it is about normal. Answers
+        within a sequence are not independent: the true floor is somewhat higher.
+        """
+        n = int(self.counts.sum())
+        return float(np.sqrt(2.0 / np.pi * self.variance).sum() / n) if n else None
 
 
 def calibration_bins(
@@ -63,6 +75,7 @@ def calibration_bins(
         confidence=np.bincount(bins, weights=p, minlength=n_bins) / empty_is_nan,
         accuracy=np.bincount(bins, weights=right.astype(np.float64), minlength=n_bins)
         / empty_is_nan,
+        variance=np.bincount(bins, weights=p * (1.0 - p), minlength=n_bins).astype(np.float64),
     )
 
 

@@ -82,6 +82,7 @@ class Figures:
                 )
                 if n
             ],
+            "calibration_floor": bins.floor,
             "impossible_sequences": self.impossible,
             "unseen_labels": self.unseen,
         }

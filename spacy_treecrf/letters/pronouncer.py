@@ -215,6 +215,8 @@ class Pronouncer:
         names = tagger.sequence_labels
         places, words = [], []
         best = iter(tagger.nbest_of_sequences(docs, self.candidates))
+        # Weights are for the tagger as it was trained: calibration of it changes no judgement.
+        temperature = tagger.shim.trained.temperature
         for doc in docs:
             own = list(self._words(doc))
             places.append(own)
@@ -222,7 +224,8 @@ class Pronouncer:
             for first, last in own:
                 paths, log_p = by_start[first]
                 labels = [[names[i] for i in path] for path in paths.tolist()]
-                words.append(Candidates(_letters(doc, first, last), labels, log_p.tolist()))
+                scores = (log_p * temperature).tolist()
+                words.append(Candidates(_letters(doc, first, last), labels, scores))
         return places, words
 
     def gold_phonemes(

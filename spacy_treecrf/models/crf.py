@@ -157,6 +157,10 @@ class CRF(SequenceModel):
         return replace(self, columns=columns, potentials=potentials)
 
     @property
+    def temperature(self) -> float:
+        return self.potentials.temperature
+
+    @property
     def is_compact(self) -> bool:
         return self.compact
 

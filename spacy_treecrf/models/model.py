@@ -122,6 +122,11 @@ class SequenceModel(ABC):
         )
 
     @property
+    def temperature(self) -> float:
+        """What calibration has divided the scores by; 1.0: nothing."""
+        return 1.0
+
+    @property
     def is_compact(self) -> bool:
         """Whether it was made for prediction alone, and is stored in few bytes."""
         return False

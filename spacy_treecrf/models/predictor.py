@@ -145,6 +145,11 @@ class ScoredSequences:
         exact = predictor == "viterbi" and not model.searches
         return exact and model.settings.constraints == constraints
 
+    @property
+    def predicts_single_labels(self) -> bool:
+        """Whether labels are the best ones position by position, not the best sequence."""
+        return self._predictor.predictor == "marginal"
+
     def under(self, allowed: Mask) -> ScoredSequences:
         """The same sequences where a mask (n_rows, n_labels) rules labels out."""
         if self._predictor.model.searches:  # what a search finds depends on what it may find
@@ -186,6 +191,16 @@ class ScoredSequences:
         if self._marginals is None:
             self._marginals = _joined([self._marginals_of(block) for block in self._blocks()])
         return self._marginals
+
+    def marginals_at(self, temperature: float) -> npt.NDArray[np.float64]:
+        """P(y_t = k) where all scores are divided by a temperature. shape: (n_rows, n_labels)"""
+        self._refuse_rules("temperatures")
+        chain, t = self.chain.cooled(temperature), np.float32(temperature)
+        parts = [
+            predict_marginals(block.scores / t, block.data, chain, self._workers)
+            for block in self._blocks()
+        ]
+        return _joined(parts)
 
     def pair_marginals(self) -> npt.NDArray[np.float32]:
         """P(y_{t-1} = u, y_t = v); 0 at first positions. shape: (n_rows, n_labels, n_labels)"""
@@ -235,30 +250,20 @@ class ScoredSequences:
             return chosen, []
         return chosen, self.span_probabilities(np.array(spans), labels).tolist()
 
-    def log_probability_of(
-        self, labels: npt.NDArray[np.int32], temperature: float = 1.0
-    ) -> npt.NDArray[np.float64]:
+    def log_probability_of(self, labels: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         """log P(annotation) of each sequence, -inf where hard constraints or rules forbid it.
 
-        labels: (n_rows,), -1 where a row is not annotated. temperature: What scores are divided by.
+        labels: (n_rows,), -1 where a row is not annotated.
         """
-        allowed = allowed_labels(labels, self.chain.n_labels)
-        return self.log_probability_within(allowed, temperature)
+        return self.log_probability_within(allowed_labels(labels, self.chain.n_labels))
 
-    def log_probability_within(
-        self, allowed: Mask, temperature: float = 1.0
-    ) -> npt.NDArray[np.float64]:
+    def log_probability_within(self, allowed: Mask) -> npt.NDArray[np.float64]:
         """log P(all labels of a sequence are allowed), of each. allowed: (n_rows, n_labels)"""
-        if temperature != 1.0:
-            self._refuse_rules("temperatures")
         parts = []
-        chain = self.chain.cooled(temperature)
         for block in self._blocks():
             scores, offsets, own = block.scores, block.data.offsets, allowed[block.rows]
-            if temperature != 1.0:
-                scores = scores / np.float32(temperature)
             if self.ruled is None:
-                parts.append(log_probability_of(scores, offsets, chain, own))
+                parts.append(log_probability_of(scores, offsets, self.chain, own))
             else:
                 parts.append(self.ruled.log_probability_of(scores, offsets, own))
         return _joined(parts)

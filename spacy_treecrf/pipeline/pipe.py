@@ -223,13 +223,14 @@ class TreeCRF(StoredPipe):
         return self._likelihood(list(examples))["treecrf_nll"] or 0.0, 0.0
 
     def calibrate(self, examples: Iterable[Example]) -> float:
-        """Divide all scores by the temperature under which held-out examples are most probable.
+        """Divide all scores by the temperature that makes probabilities honest.
 
+        There the labels of held-out examples are right as often as the model says, in the mean.
         Labels stay as they are; probabilities of labels, spans and n-best lists still agree with
         each other. Pipes before this one must have run on the predicted docs. Returns the
         temperature.
         """
-        from spacy_treecrf.models.calibrating import best_temperature
+        from spacy_treecrf.models.calibrating import honest_temperature
         from spacy_treecrf.models.crf import CRF
 
         examples = list(examples)
@@ -243,7 +244,7 @@ class TreeCRF(StoredPipe):
         ids = self.learner.label_ids(self.learner.gold(examples))
         with self._predictor() as predictor:
             data = self.encode([example.predicted for example in examples])
-            temperature = best_temperature([(predictor.without_rules().apply(data), ids)])
+            temperature = honest_temperature([(predictor.without_rules().apply(data), ids)])
         self.shim.learned = crf.cooled(temperature)
         return temperature
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.judging import label_ids
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
-from spacy_treecrf.models.calibrating import best_temperature
+from spacy_treecrf.models.calibrating import honest_temperature
 
 
 def temperature_for(tagger: Tagger, chunks: Iterable[Chunk]) -> float:
-    """The temperature under which the annotation of the chunks is most probable."""
+    """The temperature at which labels of the chunks are right as often as the model says."""
     names = tagger.model.labels
     with Workers(tagger.threads) as workers:
         predictor = tagger.predictor(workers).without_rules()
@@ -20,4 +20,4 @@ def temperature_for(tagger: Tagger, chunks: Iterable[Chunk]) -> float:
             for chunk in chunks
             if chunk.gold is not None
         ]
-        return best_temperature(parts)
+        return honest_temperature(parts)

@@ -89,3 +89,25 @@ def test_rounding_beyond_one_is_forgiven() -> None:
 def test_bad_arrays_are_refused(probabilities: Any, correct: Any, n_bins: Any, part: str) -> None:
     with pytest.raises(ValueError, match=rf"^treecrf: .*{part}"):
         expected_calibration_error(probabilities, correct, n_bins=n_bins)
+
+
+@pytest.mark.parametrize("n", [200, 2000])
+@pytest.mark.parametrize("sharpness", [1.0, 4.0])
+def test_floor_is_the_mean_error_of_honest_answers(n: int, sharpness: float) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(sharpness, 1.0, n)
+    errors = [expected_calibration_error(p, rng.random(n) < p) for _ in range(300)]
+    assert calibration_bins(p, p > 0.5).floor == pytest.approx(np.mean(errors), rel=0.1)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=60))
+def test_floor_does_not_depend_on_what_is_right(p: list[float]) -> None:
+    all_right, all_wrong = (calibration_bins(p, np.full(len(p), own)) for own in (True, False))
+    assert all_right.floor == all_wrong.floor
+    assert all_right.floor is not None
+    assert 0.0 <= all_right.floor <= 1.0
+
+
+def test_certain_answers_have_no_floor_and_no_answers_have_none() -> None:
+    assert calibration_bins([1.0, 0.0], [True, True]).floor == 0.0
+    assert calibration_bins([], []).floor is None

@@ -164,3 +164,13 @@ def test_edits_are_the_fewest() -> None:
     assert edits("abc", "abc") == 0
     assert edits("abc", "") == edits("", "abc") == 3
     assert edits("kitten", "sitting") == 3
+
+
+def test_calibration_of_the_tagger_changes_no_pronunciation(learned: bytes) -> None:
+    nlp, calibrated = loaded(learned), loaded(learned)
+    shim = calibrated.get_pipe("treecrf").shim  # type: ignore[attr-defined]
+    shim.learned = shim.trained.cooled(1.5)
+    for word in ("fobot", "box tofu", "xobu"):
+        expected, found = (own(word)._.pronunciations for own in (nlp, calibrated))
+        assert [said for said, _ in found] == [said for said, _ in expected]
+        assert [p for _, p in found] == pytest.approx([p for _, p in expected], abs=2e-3)

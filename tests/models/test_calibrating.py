@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.models.calibrating import best_temperature
+from spacy_treecrf.models.calibrating import honest_temperature
 from spacy_treecrf.storage import container
 from tests.tiny import LABELS, new, tiny_data
 
@@ -62,24 +62,41 @@ def test_calibrated_probabilities_are_powers_normalised(kind: str) -> None:
     assert model.predict(DEV_X) == labels
 
 
-def test_no_other_temperature_makes_held_out_data_more_probable() -> None:
+@pytest.mark.parametrize("predictor", ["viterbi", "marginal"])
+def test_labels_are_then_right_as_often_as_enumeration_says(predictor: str) -> None:
+    model = new(predictor=predictor).fit(X, Y)
+    gold = [y for x, y in zip(DEV_X, noisy(DEV_Y), strict=True) if len(x) <= 4]
+    paths = [paths_of(model, x) for x in SHORT]
+
+    def sure_and_right(temperature: float) -> tuple[float, float]:
+        """Sums over short sequences, by powers of the probabilities of the model as trained."""
+        sure, right = 0.0, 0.0
+        for old, y in zip(paths, gold, strict=True):
+            powers = {path: p ** (1 / temperature) for path, p in old.items()}
+            total, best = sum(powers.values()), max(old, key=lambda path: old[path])
+            for t, true in enumerate(y):
+                by_label = {
+                    k: sum(p for path, p in powers.items() if path[t] == k) / total for k in LABELS
+                }
+                label = best[t] if predictor == "viterbi" else max(LABELS, key=by_label.__getitem__)
+                sure += by_label[label]
+                right += label == true
+        return sure, right
+
+    n = sum(map(len, gold))
+    found = model.calibrate(SHORT, gold).temperature_
+    for temperature, too_sure in ((found / 1.02, True), (found * 1.02, False)):
+        sure, right = sure_and_right(temperature)
+        assert (sure / n > (right + 1) / (n + 2)) == too_sure
+
+
+def test_few_data_without_a_mistake_do_not_make_a_model_certain() -> None:
     model = new().fit(X, Y)
-    gold = noisy(DEV_Y)
-
-    def log_likelihood(temperature: float) -> float:
-        """The log-likelihood of short sequences, by enumeration under the model as trained."""
-        total = 0.0
-        for x, y in zip(DEV_X, gold, strict=True):
-            if len(x) <= 4:
-                log_p = {path: np.log(max(p, 1e-300)) for path, p in paths_of(model, x).items()}
-                scores = np.array([*log_p.values()]) / temperature
-                total += log_p[tuple(y)] / temperature - np.log(np.sum(np.exp(scores)))
-        return total
-
-    short = [y for x, y in zip(DEV_X, gold, strict=True) if len(x) <= 4]
-    grid = np.exp(np.linspace(np.log(0.5), np.log(8.0), 200))
-    best = grid[np.argmax([log_likelihood(t) for t in grid])]
-    assert model.calibrate(SHORT, short).temperature_ == pytest.approx(best, rel=0.02)
+    labels = model.predict(SHORT)
+    model.calibrate(SHORT, labels)
+    rows = [row for own in model.predict_marginals(SHORT) for row in own]
+    mean = np.mean([row[k] for row, k in zip(rows, itertools.chain(*labels), strict=True)])
+    assert mean < (len(rows) + 1) / (len(rows) + 2) + 2e-3
 
 
 def test_calibrated_model_needs_no_second_calibration() -> None:
@@ -131,4 +148,4 @@ def test_data_without_annotation_are_refused() -> None:
     with pytest.raises(ValueError, match="holds no label that the training data have"):
         model.calibrate(DEV_X, [[None] * len(own) for own in DEV_Y])
     with pytest.raises(ValueError, match="no annotated position"):
-        best_temperature([])
+        honest_temperature([])
