@@ -8,14 +8,16 @@ label as they did.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from spacy.attrs import LOWER, ORTH  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
 from spacy_treecrf.pipeline.agreement import repeated_words
 from spacy_treecrf.pipeline.opinion_pool import evidence_of, types_of, words_of
-from spacy_treecrf.pipeline.parallels import like_places
+from spacy_treecrf.pipeline.parallels import FEWEST, like_places
 from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
 from spacy_treecrf.pipeline.tasks.task import Task
 
@@ -61,10 +63,12 @@ class Weights(NamedTuple):
 
     def decided(self, cfg: dict[str, Any]) -> Weights:
         """The weights with those of the pipe's cfg where they are None; 0 where it has none."""
-        own = self._asdict().items()
-        return Weights(
-            **{name: cfg.get(name, NONE) if weight is None else weight for name, weight in own}
-        )
+        agreement, parallels = self
+        if agreement is None:
+            agreement = cfg.get(AGREEMENT, NONE)
+        if parallels is None:
+            parallels = cfg.get(PARALLELS, NONE)
+        return Weights(agreement, parallels)
 
 
 def is_weight(value: Any) -> bool:
@@ -82,6 +86,8 @@ def with_document_evidence(
     """
     if not scored.data.n_rows or not any(weights):
         return scored
+    if len(docs) == 1 and not may_have_places(docs[0], scored.data.n_sequences):
+        return scored
     words, offsets = words_of(docs), scored.data.offsets
     found = []
     if weights.agreement:
@@ -94,3 +100,19 @@ def with_document_evidence(
     types, marginals = types_of(labels), scored.marginals()
     evidence = [np.float32(weight) * evidence_of(own, marginals, types) for weight, own in places]
     return scored.with_evidence(evidence[0] if len(evidence) == 1 else evidence[0] + evidence[1])
+
+
+def may_have_places(doc: Doc, n_sequences: int) -> bool:
+    """Whether a doc repeats a capitalised word, or has enough runs of them for a list.
+
+    Most sentences that come one by one have neither, and need none of the arrays.
+    """
+    values = doc.to_array([ORTH, LOWER]).tolist()
+    names = [lower for orth, lower in values if orth != lower]
+    if len(set(names)) < len(names):
+        return True
+    if len(names) < FEWEST or n_sequences > 1:  # sequences cut runs
+        return len(names) >= FEWEST
+    words = [orth == lower for orth, lower in values]
+    runs = [len(list(run)) for is_other, run in groupby(words) if not is_other]
+    return any(runs.count(length) >= FEWEST for length in set(runs))

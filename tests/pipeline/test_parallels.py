@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Token
 
+from spacy_treecrf.pipeline.agreement import repeated_words
+from spacy_treecrf.pipeline.document_evidence import may_have_places
 from spacy_treecrf.pipeline.opinion_pool import Together, evidence_of, types_of, words_of
 from spacy_treecrf.pipeline.parallels import FEWEST, like_places
 from spacy_treecrf.pipeline.sequencing import cut
@@ -75,6 +77,14 @@ def test_places_go_together_as_those_of_the_naive_twin(texts: list[list[list[str
         for row, number in zip(found.rows.tolist(), numbers.tolist(), strict=True):
             groups[number].add(row)
     assert {frozenset(group) for group in groups.values()} == naive_groups(docs)
+
+
+@given(sentences)
+def test_docs_that_are_passed_over_quickly_have_no_places(texts: list[list[str]]) -> None:
+    doc = doc_of(texts)
+    words, offsets = words_of([doc]), cut([doc], "auto")
+    has_any = like_places([doc], words, offsets) or repeated_words(words, offsets)
+    assert may_have_places(doc, len(offsets) - 1) or has_any is None
 
 
 def test_names_of_a_table_go_together() -> None:
