@@ -56,6 +56,7 @@ from spacy_treecrf.engine.python_calls import (
 
 MAX_KNOWN = 64  # shapes; where there are more, they are forgotten
 MAX_NEW = 16  # shapes that one list of dicts may add
+MAX_PAUSE = 64  # lists that are not read after some that had new shapes
 CHANGED = -1  # instead of a row: a dict has another length than it had
 
 Ints = npt.NDArray[np.int64]
@@ -84,19 +85,36 @@ class _Entries(NamedTuple):
 
 
 class DictReader:
-    """Reads flat dicts under learned columns. What it keeps are shapes, in any thread."""
+    """Reads flat dicts under learned columns.
+
+    What it keeps are shapes, and how long it pauses after lists that had new ones: where features
+    are keys, each dict has a shape of its own, and it is better not to try. Threads may share it.
+    Python keeps the UTF-8 of a text that it was asked for, if the text is not ASCII.
+    """
 
     def __init__(self, codes: ItemCodes, calls: Ints) -> None:
         self._codes, self._calls = codes, calls
         texts = [value for value in codes.codes if type(value) is str]
         self._texts = text_records(texts, codes.text_ids, FIRST_TEXT)
         self._kept = _Kept()
+        self._pause = self._left = 0  # lists that are not read, and how many of them are to come
 
     def read(self, items: list[dict[str, Any]]) -> tuple[Ints, Ids, int] | None:
         """The entries before each dict, ids of all, or ASK, and how many are to be asked for.
 
-        None where there are too many shapes. Raises some exception where a key is no text.
+        None in a pause, or where there are too many shapes. Raises some exception where a key is no
+        text.
         """
+        if self._left > 0:
+            self._left -= 1
+            return None
+        kept = self._kept
+        found = self._read(items)
+        is_usual = found is not None and self._kept is kept
+        self._left = self._pause = 0 if is_usual else min(2 * self._pause + 1, MAX_PAUSE)
+        return found
+
+    def _read(self, items: list[dict[str, Any]]) -> tuple[Ints, Ids, int] | None:
         n = len(items)
         ends = np.zeros(n + 1, np.int64)
         np.cumsum(np.fromiter(map(len, items), np.int64, n), out=ends[1:])

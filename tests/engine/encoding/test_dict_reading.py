@@ -47,7 +47,7 @@ def assert_as_naive(columns: Columns, X: list[list[Item]]) -> None:
 def is_read_by_kernel(columns: Columns, items: list[Item]) -> bool:
     reader = columns.item_ids._reader
     assert reader is not None
-    return reader.read(items) is not None
+    return reader._read(items) is not None
 
 
 @settings(max_examples=400, deadline=None)
@@ -132,6 +132,27 @@ def test_dicts_of_many_shapes_are_read_as_well(monkeypatch: pytest.MonkeyPatch) 
         reader = columns.item_ids._reader
         assert reader is not None
         assert len(reader._kept.keys) <= 4
+
+
+def test_where_each_dict_has_other_keys_the_kernel_rarely_tries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = [[{f"k{s}-{i}": 1.0, "u": "a"} for i in range(20)] for s in range(300)]
+    columns = fit_columns(X, min_count=1)[0]
+    reader = columns.item_ids._reader
+    assert reader is not None
+    tries = []
+    read = reader._read
+    monkeypatch.setattr(reader, "_read", lambda items: tries.append(items) or read(items))
+    for sequence in X:
+        assert_as_naive(columns, [sequence])
+    assert len(tries) < 12
+    usual = [{"u": "a"}] * 5
+    for _ in range(2 * dict_reading.MAX_PAUSE):
+        columns.item_ids.find(usual)
+    before = len(tries)
+    columns.item_ids.find(usual)
+    assert len(tries) == before + 1
 
 
 @pytest.mark.parametrize("key", [3, None, np.str_("u"), type("Text", (str,), {})("u")])
