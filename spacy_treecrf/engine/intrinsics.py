@@ -21,6 +21,7 @@ __all__ = [
     "masks_of_lanes",
     "pointer_to",
     "prefetch",
+    "prefetch_cell",
     "sum_rows",
     "sum_wide_rows",
 ]
@@ -61,14 +62,29 @@ def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
         array_type = signature.args[0]
         view = context.make_array(array_type)(context, builder, arguments[0])
         pointer = cgutils.get_item_pointer(context, builder, array_type, view, arguments[1:])
-        address = builder.bitcast(pointer, ir.PointerType(ir.IntType(8)))
-        word = ir.IntType(32)
-        signature_ = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, signature_, "llvm.prefetch.p0")
-        builder.call(function, [address, word(0), word(3), word(1)])  # read, keep, data
-        return context.get_dummy_value()
+        return _prefetched(context, builder, pointer)
 
     return types.void(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def prefetch_cell(typing_context: Any, array: Any, i: Any) -> Any:
+    """Ask the processor to bring array[i], of an array of one dimension, into its cache."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return _prefetched(context, builder, builder.gep(view.data, [arguments[1]]))
+
+    return types.void(array, types.int64), generate
+
+
+def _prefetched(context: Any, builder: Any, pointer: Any) -> Any:
+    address = builder.bitcast(pointer, ir.PointerType(ir.IntType(8)))
+    word = ir.IntType(32)
+    signature = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
+    function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+    builder.call(function, [address, word(0), word(3), word(1)])  # read, keep, data
+    return context.get_dummy_value()
 
 
 @intrinsic

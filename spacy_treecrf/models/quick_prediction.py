@@ -34,7 +34,6 @@ from spacy_treecrf.engine.chain.decoding import marginal_argmax
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.entry_tables import first_bin
 from spacy_treecrf.engine.encoding.few_items import encode_few
-from spacy_treecrf.engine.encoding.item_codes import NO_CODES, TextIds
 from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION, IN_TREES
 from spacy_treecrf.engine.encoding.placing import Places
 from spacy_treecrf.engine.limits import QUICK_AFTER
@@ -54,8 +53,8 @@ class QuickRows:
 
     def __init__(self, scorer: Scorer, transitions: Chain) -> None:
         nothing = np.empty(0, np.int32)
-        texts, places = TextIds(*[nothing] * 3), Places(*[nothing] * 5)
-        arrays, self._sizes = _known(texts, places, scorer, transitions, 0)
+        places = Places(*[nothing] * 5)
+        arrays, self._sizes = _known(places, scorer, transitions, 0)
         self._listed, self._kept = listed(arrays, self._sizes)
         self._n_labels = scorer.n_labels
         is_bigram = transitions.order == 1 and self._sizes.n_tables == 1
@@ -100,7 +99,7 @@ class FirstRows:
 
 
 def _known(
-    texts: TextIds, places: Places, scorer: Scorer, transitions: Chain, first_bin: int
+    places: Places, scorer: Scorer, transitions: Chain, first_bin: int
 ) -> tuple[ModelArrays, Sizes]:
     """The arrays of a model, and the numbers that kernels need beside them."""
     linear = scorer.linear
@@ -110,7 +109,6 @@ def _known(
     else:
         weights, bin_scores = linear.categorical, linear.bin_scores
     arrays = ModelArrays(
-        texts=texts,
         places=places,
         weights=weights,
         bin_scores=bin_scores,
@@ -136,8 +134,8 @@ class QuickPredictor:
         self._first = first_rows(scorer, transitions)
         self._n_first = 0  # calls without kernels
         self._n_labels = scorer.n_labels
-        texts, first = self._ids.item_codes.text_ids, first_bin(columns.nothing, 0)
-        arrays, sizes = _known(texts, columns.places, scorer, transitions, first)
+        first = first_bin(columns.nothing, 0)
+        arrays, sizes = _known(columns.places, scorer, transitions, first)
         self._row_cells = sizes.n_tables * scorer.n_labels + len(columns.slot_keys)
         is_bigram = transitions.order == 1 and sizes.n_tables == 1
         self._find_labels = small_labels if is_bigram else small_labels_of_any_order
@@ -200,15 +198,11 @@ class QuickPredictor:
                 return None
             if len(items) != offsets[-1]:  # a sequence that yields another number than its length
                 return None
-            (codes, ends, shape_of, shapes), ids = self._ids.coded(items)
             if len(items) * self._row_cells > MAX_CELLS:
                 return None
+            ends, ids = self._ids.find(items)
             out = new(len(items))
-            where = np.array(offsets)
-            left = kernel(self._listed, codes, ends, shape_of, shapes, where, ids, out)
-            if left > 0:
-                self._ids.ask(items, ids)
-                left = kernel(self._listed, NO_CODES, ends, shape_of, shapes, where, ids, out)
+            left = kernel(self._listed, ends, ids, np.array(offsets), out)
             return (out, offsets) if left == 0 else None
         except Exception:  # wrong or just unusual: the ordinary way knows
             return None

@@ -17,9 +17,7 @@ from spacy_treecrf.engine.boosting.linear_scoring import add_linear_scores
 from spacy_treecrf.engine.chain.chain import ScoredChunk, StepPotentials
 from spacy_treecrf.engine.chain.chain_kernels import Marginals, scaled_pass
 from spacy_treecrf.engine.chain.decoding import viterbi_bigram, viterbi_general
-from spacy_treecrf.engine.encoding.item_codes import CodedItems, TextIds
 from spacy_treecrf.engine.encoding.placing import Places, place_events
-from spacy_treecrf.engine.encoding.resolving import resolve
 from spacy_treecrf.engine.intrinsics import carray, pointer_to
 from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.engine.trees.posting_lists import Postings, ScoredRows, add_tree_scores
@@ -31,7 +29,6 @@ Ids = npt.NDArray[np.int32]
 class ModelArrays(NamedTuple):
     """What a model knows, as kernels take it."""
 
-    texts: TextIds
     places: Places
     weights: npt.NDArray[np.float32]  # shape: (n_features, n_labels)
     bin_scores: npt.NDArray[np.float32]  # shape: (n_numeric, N_BINS, n_labels)
@@ -56,7 +53,6 @@ def listed(arrays: ModelArrays, sizes: Sizes) -> tuple[Ints, list[npt.NDArray[np
     The shape of the list is (1 + n_arrays, 4): address and up to three lengths.
     """
     parts = [
-        *arrays.texts,
         *arrays.places,
         arrays.weights,
         arrays.bin_scores,
@@ -117,61 +113,56 @@ def _float64_table(listed: Ints, i: int) -> npt.NDArray[np.float64]:
 
 
 @step
-def _texts(listed: Ints) -> TextIds:
-    """Return the first arrays of the list, in the order of `listed`, as the next steps do."""
-    return TextIds(_int32(listed, 1), _int32(listed, 2), _int32(listed, 3))
-
-
-@step
 def _places(listed: Ints) -> Places:
+    """Return the first arrays of the list, in the order of `listed`, as the next steps do."""
     return Places(
+        _int32(listed, 1),
+        _int32(listed, 2),
+        _int32(listed, 3),
         _int32(listed, 4),
         _int32(listed, 5),
-        _int32(listed, 6),
-        _int32(listed, 7),
-        _int32(listed, 8),
     )
 
 
 @step
 def _linear(listed: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    weights = carray(pointer_to(listed[9, 0]), (listed[9, 1], listed[9, 2]), np.float32)
-    shape = listed[10, 1], listed[10, 2], listed[10, 3]
-    return weights, carray(pointer_to(listed[10, 0]), shape, np.float32)
+    weights = carray(pointer_to(listed[6, 0]), (listed[6, 1], listed[6, 2]), np.float32)
+    shape = listed[7, 1], listed[7, 2], listed[7, 3]
+    return weights, carray(pointer_to(listed[7, 0]), shape, np.float32)
 
 
 @step
 def _postings(listed: Ints) -> Postings:
-    shape = listed[31, 1], listed[31, 2]
+    shape = listed[28, 1], listed[28, 2]
     return Postings(
-        tree_class=_int32(listed, 12),
-        leaf_first=_uint64(listed, 13),
-        leaf_units=_int32(listed, 14),
-        class_first=_int64(listed, 15),
-        dense_of=_int32(listed, 16),
-        dense=_uint64_table(listed, 17),
-        feature_first=_int32(listed, 18),
-        feature_tree=_uint32(listed, 19),
-        feature_mask=_uint64(listed, 20),
-        numeric_first=_int32(listed, 21),
-        numeric_column=_int32(listed, 22),
-        numeric_threshold=_uint8(listed, 23),
-        numeric_mask=_uint64(listed, 24),
-        context_mask=_uint64_table(listed, 25),
-        held_first=_int32(listed, 26),
-        held_context=_int32(listed, 27),
-        held_mask=_uint64(listed, 28),
-        held_units=_int32(listed, 29),
-        usual_units=_int64(listed, 30),
-        context_units=carray(pointer_to(listed[31, 0]), shape, np.int64),
+        tree_class=_int32(listed, 9),
+        leaf_first=_uint64(listed, 10),
+        leaf_units=_int32(listed, 11),
+        class_first=_int64(listed, 12),
+        dense_of=_int32(listed, 13),
+        dense=_uint64_table(listed, 14),
+        feature_first=_int32(listed, 15),
+        feature_tree=_uint32(listed, 16),
+        feature_mask=_uint64(listed, 17),
+        numeric_first=_int32(listed, 18),
+        numeric_column=_int32(listed, 19),
+        numeric_threshold=_uint8(listed, 20),
+        numeric_mask=_uint64(listed, 21),
+        context_mask=_uint64_table(listed, 22),
+        held_first=_int32(listed, 23),
+        held_context=_int32(listed, 24),
+        held_mask=_uint64(listed, 25),
+        held_units=_int32(listed, 26),
+        usual_units=_int64(listed, 27),
+        context_units=carray(pointer_to(listed[28, 0]), shape, np.int64),
     )
 
 
 @step
 def _steps(listed: Ints) -> StepPotentials:
-    shape = (listed[33, 1],)
-    end = carray(pointer_to(listed[33, 0]), shape, np.float64)
-    return StepPotentials(listed[0, 2], _float64_table(listed, 32), end)
+    shape = (listed[30, 1],)
+    end = carray(pointer_to(listed[30, 0]), shape, np.float64)
+    return StepPotentials(listed[0, 2], _float64_table(listed, 29), end)
 
 
 @step
@@ -183,7 +174,7 @@ def _placed(listed: Ints, ends: Ints, ids: Ids) -> tuple[Ids, npt.NDArray[np.uin
     for row in range(n_rows):
         widest = max(widest, ends[row + 1] - ends[row])
     feature_ids = np.empty((n_rows, len(places.missing_ids) + widest), np.int32)
-    numeric = np.empty((n_rows, listed[10, 1]), np.uint8)
+    numeric = np.empty((n_rows, listed[7, 1]), np.uint8)
     shared = np.empty(widest, np.int32)
     place_events(ends, ids, places, shared, listed[0, 3], feature_ids, numeric)
     return feature_ids, numeric
@@ -214,20 +205,14 @@ def _add_scores(
                 for k in range(n_labels):
                     scores[row, c, k] = linear[row, k]
     data = ScoredRows(feature_ids, numeric, lags)
-    add_tree_scores(data, rows, _int64(listed, 11), n_labels, _postings(listed), scores)
-
-
-@step
-def _asked(listed: Ints, items: CodedItems, ids: Ids) -> int:
-    """Write the ids of entries; returns how many are to be asked for. No codes: they are known."""
-    return int(resolve(items, _texts(listed), ids)) if len(items.codes) else 0
+    add_tree_scores(data, rows, _int64(listed, 8), n_labels, _postings(listed), scores)
 
 
 @step
 def _scored(listed: Ints, ends: Ints, ids: Ids, offsets: Ints) -> ScoredChunk:
     """Return sequences of dicts with the scores (n_rows, n_tables, n_labels) of their rows."""
     feature_ids, numeric = _placed(listed, ends, ids)
-    scores = np.empty((len(numeric), listed[0, 0], listed[9, 2]), np.float32)
+    scores = np.empty((len(numeric), listed[0, 0], listed[6, 2]), np.float32)
     _add_scores(listed, feature_ids, numeric, offsets, scores)
     return ScoredChunk(scores, offsets, 0, len(offsets) - 1)
 
@@ -242,7 +227,7 @@ def _add_marginals(listed: Ints, chunk: ScoredChunk, nodes: npt.NDArray[np.float
         return 0
     out = Marginals(np.empty((0, 0, 0), np.float32), nodes, np.empty(chunk.last))
     allowed = np.empty((0, 0), np.uint8)
-    scaled_pass(chunk, _steps(listed), _float64_table(listed, 34), allowed, out)
+    scaled_pass(chunk, _steps(listed), _float64_table(listed, 31), allowed, out)
     for s in range(chunk.last):
         if np.isnan(out.log_z[s]):
             return -1
@@ -289,21 +274,12 @@ def small_rows_of_any_order(
 @kernel
 def small_labels(
     listed: Ints,
-    codes: Ids,
     ends: Ints,
-    shape_of: Ints,
-    shapes: Ids,
-    offsets: Ints,
     ids: Ids,
+    offsets: Ints,
     labels: Ids,
 ) -> int:
-    """Write the best labels of sequences of dicts, or return how many ids must be asked for.
-
-    Then these are ASK in `ids`. codes: Empty, if `ids` are known already.
-    """
-    n_asked = _asked(listed, CodedItems(codes, ends, shape_of, shapes), ids)
-    if n_asked:
-        return int(n_asked)
+    """Write the best labels of sequences of dicts. ids: Of all entries. ends: Those before each."""
     chunk = _scored(listed, ends, ids, offsets)
     viterbi_bigram(chunk, _steps(listed), labels, np.empty(chunk.last))
     return 0
@@ -312,18 +288,12 @@ def small_labels(
 @kernel
 def small_labels_of_any_order(
     listed: Ints,
-    codes: Ids,
     ends: Ints,
-    shape_of: Ints,
-    shapes: Ids,
-    offsets: Ints,
     ids: Ids,
+    offsets: Ints,
     labels: Ids,
 ) -> int:
     """Do the same for chains of any order and scores that depend on the context."""
-    n_asked = _asked(listed, CodedItems(codes, ends, shape_of, shapes), ids)
-    if n_asked:
-        return int(n_asked)
     chunk = _scored(listed, ends, ids, offsets)
     viterbi_general(chunk, _steps(listed), labels, np.empty(chunk.last))
     return 0
@@ -332,16 +302,10 @@ def small_labels_of_any_order(
 @kernel
 def small_marginals(
     listed: Ints,
-    codes: Ids,
     ends: Ints,
-    shape_of: Ints,
-    shapes: Ids,
-    offsets: Ints,
     ids: Ids,
+    offsets: Ints,
     nodes: npt.NDArray[np.float64],
 ) -> int:
     """Write P(y_t = k) into nodes, which are 0; -1 where the scaled pass gives up."""
-    n_asked = _asked(listed, CodedItems(codes, ends, shape_of, shapes), ids)
-    if n_asked:
-        return int(n_asked)
     return int(_add_marginals(listed, _scored(listed, ends, ids, offsets), nodes))

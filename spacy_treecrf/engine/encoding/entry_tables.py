@@ -1,8 +1,8 @@
 """Ids of the entries of feature dicts under learned columns.
 
-Most are found by the codes of values (`item_codes`). For the others each key has a table, which
-gives every text, flag, number and None of the key one id. Whatever has several ids or none, as
-lists and nested dicts, is left to `feature_dicts.scan`.
+Most are found by a kernel (`dict_reading`), or by the codes of values (`item_codes`). For the
+others each key has a table, which gives every text, flag, number and None of the key one id.
+Whatever has several ids or none, as lists and nested dicts, is left to `feature_dicts.scan`.
 
 Ids are those of features, then one for each missing column, then `nothing`, then 256 for each
 numeric column, one for a bin. While rows are scanned, a number has the id of its column instead:
@@ -34,10 +34,8 @@ from spacy_treecrf.engine.encoding.feature_dicts import (
 )
 from spacy_treecrf.engine.encoding.item_codes import (
     ASK,
-    FIRST_TEXT,
     NO_SLOT,
     NOTHING,
-    CodedItems,
     ItemCodes,
     Shape,
     item_codes,
@@ -45,7 +43,7 @@ from spacy_treecrf.engine.encoding.item_codes import (
 from spacy_treecrf.engine.encoding.missing_methods import MISSING_VALUE
 
 if TYPE_CHECKING:  # kernels load numba
-    from spacy_treecrf.engine.encoding.text_records import TextRecords
+    from spacy_treecrf.engine.encoding.dict_reading import DictReader
 
 BINS = N_BINS  # ids for each numeric column
 BLOCK_EVENTS = 1 << 20  # given their bins at once: bounds the temporary arrays
@@ -53,9 +51,7 @@ BLOCK_EVENTS = 1 << 20  # given their bins at once: bounds the temporary arrays
 # are mostly the frequent ones.
 KEPT_KEYS = 2**14
 DICT_ONLY = {dict}
-TEXTS_ONLY = {str}
-MANY_TEXTS = 1536  # for fewer, as those of one sentence, joining them saves nothing
-BLOCK_ITEMS = 256  # read together; more would wake the garbage collector each time
+BLOCK_ITEMS = 1024  # read together
 
 Values = dict[Any, int]
 
@@ -122,56 +118,51 @@ class EntryIds:
                     found.widths.append(np.diff(events.ends))
 
     def _add_items(self, items: list[Any], found: _Found) -> None:
-        # Here, because spaCy loads this module for any pipeline, and kernels load numba.
-        from spacy_treecrf.engine.encoding.resolving import resolve
-
-        coded, ids = self.coded(items)
-        if len(coded.codes) and resolve(coded, self.item_codes.text_ids, ids):
-            self.ask(items, ids)
+        ends, ids = self.find(items)
         found.ids.append(ids)
-        found.widths.append(np.diff(coded.ends))
+        found.widths.append(np.diff(ends))
 
-    def coded(self, items: list[Any]) -> tuple[CodedItems, npt.NDArray[np.int32]]:
-        """The codes of the items, and room for ids; where there are no codes, ids are known.
+    def find(self, items: list[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """How many entries there are before each item, and at last of all, and their ids.
 
         Raises some exception where an item is no flat dict.
         """
         if not DICT_ONLY.issuperset(map(type, items)):
             raise TypeError
-        shaped = self.item_codes.shaped(items)
-        ids = np.empty(int(shaped.ends[-1]), np.int32)
-        if len(ids) >= MANY_TEXTS and self._find_texts(items, shaped, ids):
-            self.ask(items, ids)
-            return shaped, ids
-        return self.item_codes.with_codes(items, shaped), ids
+        found = None if self._reader is None else self._reader.read(items)
+        ends, ids, n_asked = self._find_by_codes(items) if found is None else found
+        if n_asked:
+            self._ask(items, ends, ids)
+        return ends, ids
 
     @cached
-    def _records(self) -> TextRecords | None:
-        from spacy_treecrf.engine.encoding.text_records import text_records
+    def _reader(self) -> DictReader | None:
+        # Here, because spaCy loads this module for any pipeline, and kernels load numba.
+        from spacy_treecrf.engine.encoding.dict_reading import dict_reader
 
-        texts = [value for value in self.item_codes.codes if type(value) is str]
-        return text_records(texts, self.item_codes.text_ids, FIRST_TEXT)
+        return dict_reader(self.item_codes)
 
-    def _find_texts(
-        self, items: list[dict[str, Any]], shaped: CodedItems, ids: npt.NDArray[np.int32]
-    ) -> bool:
-        """Write the ids of entries, or ASK; False where a value is no text, or not a usual one."""
-        if not TEXTS_ONLY.issuperset(map(type, items[0].values())) or self._records is None:
-            return False
-        from spacy_treecrf.engine.encoding.text_records import find_ids, joined
+    def _find_by_codes(
+        self, items: list[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], int]:
+        """What the reader returns, for dicts of any shapes and where there is no reader."""
+        from spacy_treecrf.engine.encoding.resolving import resolve
 
-        try:
-            letters = joined(chain.from_iterable(map(dict.values, items)))
-        except TypeError:
-            return False
-        return bool(find_ids(letters, shaped, self._records, ids) >= 0)
+        coded = self.item_codes.coded(items)
+        ids = np.empty(len(coded.codes), np.int32)
+        return coded.ends, ids, resolve(coded, self.item_codes.text_ids, ids)
 
-    def ask(self, items: list[Any], ids: npt.NDArray[np.int32]) -> None:
+    def _ask(
+        self, items: list[Any], ends: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]
+    ) -> None:
         """Look up what has no code. ids: Of all entries of the items, ASK where it has none."""
-        asked = np.flatnonzero(ids == ASK).tolist()
-        entries = [entry for item in items for entry in item.items()] if asked else []
-        for at in asked:
-            key, value = entries[at]
+        asked = np.flatnonzero(ids == ASK)
+        rows = np.searchsorted(ends, asked, side="right") - 1
+        last, entries = -1, []
+        for at, row, first in zip(asked.tolist(), rows.tolist(), ends[rows].tolist(), strict=True):
+            if row != last:
+                last, entries = row, list(items[row].items())
+            key, value = entries[at - first]
             ids[at] = self.tables[key][value]
 
 

@@ -3,8 +3,8 @@
 A value has the same code under all keys, so that dicts are read without looking at their keys one
 by one: those of a whole dict are its shape, which few kinds of dicts have in common. A kernel then
 makes an id of each code and key (`resolving`). What has no code, as a number other than 0 and 1,
-is looked up by itself. Where all values are texts, and many, a kernel finds their ids at once, and
-they need no codes (`text_records`).
+is looked up by itself. Mostly a kernel reads dicts by itself, and there are no codes
+(`dict_reading`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ ASK = -2  # instead of an id: what is to be looked up by itself
 NO_SLOT = -1
 MAX_SHAPES = 256  # that are kept
 MAX_SHAPE_KEYS = 1024
-NO_CODES = np.empty(0, np.int32)
 
 Shape = npt.NDArray[np.int32]  # (n_keys, 4): the slot of texts, the ids of ONE, ZERO and NONE
 
@@ -38,10 +37,7 @@ class TextIds(NamedTuple):
 
 
 class CodedItems(NamedTuple):
-    """The codes of the values of some dicts, one dict after the other, and their shapes.
-
-    codes: Empty, where ids are known without them.
-    """
+    """The codes of the values of some dicts, one dict after the other, and their shapes."""
 
     codes: npt.NDArray[np.int32]
     ends: npt.NDArray[np.int64]  # shape: (n_items + 1,), the codes before each dict
@@ -70,28 +66,23 @@ class ItemCodes:
     new_shape: Callable[[tuple[str, ...]], Shape]
     kept: dict[tuple[str, ...], Shape]
 
-    def shaped(self, items: Sequence[dict[str, Any]]) -> CodedItems:
-        """The shapes of dicts, without codes; raises some exception where a key is no text."""
+    def coded(self, items: Sequence[dict[str, Any]]) -> CodedItems:
+        """The codes and shapes of dicts; raises some exception where one is not flat."""
         n = len(items)
         keys = list(map(tuple, items))
         if n and keys.count(keys[0]) == n:
-            shapes = self._shape(keys[0])
+            shapes = self.shape(keys[0])
             shape_of = np.zeros(n, np.int64)
-            ends = np.arange(0, n * len(shapes) + 1, len(shapes)) if len(shapes) else _zeros(n + 1)
         else:
             shapes, shape_of = self._shapes(keys)
-            ends = _zeros(n + 1)
-            np.cumsum(np.fromiter(map(len, items), np.int64, n), out=ends[1:])
-        return CodedItems(NO_CODES, ends, shape_of, shapes)
-
-    def with_codes(self, items: Sequence[dict[str, Any]], shaped: CodedItems) -> CodedItems:
-        """The same with the codes of values; raises some exception where a dict is not flat."""
+        ends = np.zeros(n + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, items), np.int64, n), out=ends[1:])
         values = chain.from_iterable(map(dict.values, items))
-        n_values = int(shaped.ends[-1])
-        codes = np.fromiter(map(self.codes.__getitem__, values), np.int32, n_values)
-        return shaped._replace(codes=codes)
+        codes = np.fromiter(map(self.codes.__getitem__, values), np.int32, int(ends[-1]))
+        return CodedItems(codes, ends, shape_of, shapes)
 
-    def _shape(self, keys: tuple[str, ...]) -> Shape:
+    def shape(self, keys: tuple[str, ...]) -> Shape:
+        """The shape of dicts with these keys; raises TypeError where one is no text."""
         shape = self.kept.get(keys)
         if shape is None:
             if len(keys) > MAX_SHAPE_KEYS or not all(type(key) is str for key in keys):
@@ -110,7 +101,7 @@ class ItemCodes:
         shapes, n = [np.empty((0, 4), np.int32)], 0
         for own in places:
             places[own] = n
-            shapes.append(self._shape(own))
+            shapes.append(self.shape(own))
             n += len(own)
         found = np.fromiter(map(places.__getitem__, keys), np.int64, len(keys))
         return np.concatenate(shapes), found
@@ -135,7 +126,3 @@ def item_codes(
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     text_ids = TextIds(first, np.array(slots, np.int32)[order], np.array(features, np.int32)[order])
     return ItemCodes(codes, text_ids, new_shape, {})
-
-
-def _zeros(n: int) -> npt.NDArray[np.int64]:
-    return np.zeros(n, np.int64)

@@ -21,7 +21,6 @@ from spacy_treecrf.engine.trees.forest import Forest, TreeNodes
 from spacy_treecrf.engine.trees.missing_branches import MissingBranches
 from spacy_treecrf.engine.trees.posting_lists import (
     ALL_LEAVES,
-    DENSE_AT_ONCE,
     Postings,
     ScoredRows,
     apply_bins,
@@ -237,7 +236,7 @@ def add_scores_of_incomplete_rows(
     n_plain = n_trees - trees.tests_context.sum()
     walk = _room_for_walk(trees.nodes, len(postings.dense_of))
     masks = np.empty(n_trees if by_postings else 0, np.uint64)
-    dense = np.empty(DENSE_AT_ONCE, np.int64)
+    dense = np.empty(data.feature_ids.shape[1], np.int64)
     for row in rows:
         _note_row(data, missing, row, trees, walk)
         if by_postings:

@@ -35,8 +35,6 @@ ALL_LEAVES = np.uint64(0xFFFFFFFFFFFFFFFF)
 DENSE_SHARE = 8
 # Rows that are scored together, tree by tree, so that a tree's leaves are in the nearest cache.
 ROWS_AT_ONCE = 32
-# Features that are applied to all trees at once are gathered first, up to so many.
-DENSE_AT_ONCE = 64
 
 
 class ScoredRows(NamedTuple):
@@ -212,19 +210,16 @@ def apply_features(
 ) -> None:
     """Clear from each tree's mask the leaves that the row's features rule out.
 
-    dense: Scratch of any length, for features that are applied together.
+    dense: Scratch of the length of a row, for features that are applied together.
     """
     n_features = len(postings.dense_of)
-    n = 0
     at = np.int64(row)
     while at != NOWHERE:
+        n = 0
         for slot in range(feature_ids.shape[1]):
             feature = feature_ids[at, slot]
             if 0 <= feature < n_features:
                 if postings.dense_of[feature] >= 0:
-                    if n == len(dense):
-                        _apply_dense(postings, dense, n, masks)
-                        n = 0
                     dense[n] = postings.dense_of[feature]
                     n += 1
                 else:
@@ -232,8 +227,8 @@ def apply_features(
                         postings.feature_first[feature], postings.feature_first[feature + 1]
                     ):
                         masks[postings.feature_tree[p]] &= postings.feature_mask[p]
+        _apply_dense(postings, dense, n, masks)
         at = next_row(feature_ids, at)
-    _apply_dense(postings, dense, n, masks)
 
 
 @kernel(no_cpython_wrapper=True)
@@ -390,7 +385,7 @@ def add_tree_scores(
     masks = np.empty((min(ROWS_AT_ONCE, len(rows)), n_trees), np.uint64)
     bins = np.zeros((n_numeric, LANES), np.uint8)
     lane_of = np.zeros(len(rows), np.int64)
-    dense = np.empty(DENSE_AT_ONCE, np.int64)
+    dense = np.empty(data.feature_ids.shape[1], np.int64)
     bin_masks = np.empty((LANES if n_numeric else 1, n_trees), np.uint64)
     for tree in range(n_trees):
         bin_masks[0, tree] = ALL_LEAVES
