@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.annotators import ROUNDS_PER_ESTIMATE, estimated
-from spacy_treecrf.engine.boosting.cached_scores import CachedScores
+from spacy_treecrf.engine.boosting.cached_scores import MAX_KEPT_BYTES, CachedScores
 from spacy_treecrf.engine.boosting.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.boosting.growing import ForestGrower
 from spacy_treecrf.engine.boosting.linear import (
@@ -258,6 +258,14 @@ class Booster(RoundBooster):
         self.n_annotated = data.n_annotated
         # Of the last conjugate step: the rounds then done, and its trees' values on these rows.
         self._last_gradient: tuple[int, npt.NDArray[np.float32]] | None = None
+
+    def boost(self, rounds: int, callback: Callback | None = None) -> Potentials:
+        learned = super().boost(rounds, callback)
+        # As large as the scores, and made anew if there are further rounds: between steps of spaCy
+        # a model is evaluated and stored, which takes memory, too.
+        if self.train.scores.nbytes > MAX_KEPT_BYTES:
+            self._residuals_now = None
+        return learned
 
     def held_out_figures(self) -> HeldOut | None:
         if self.held_out is None:
