@@ -37,6 +37,7 @@ from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.freed_memory import return_freed_memory
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.soft_labels import SoftLabels
 from spacy_treecrf.engine.threads import Workers
@@ -98,6 +99,9 @@ class RoundBooster(ABC):
     def _forget_linear(self) -> None:
         """Drop what only linear rounds need."""
 
+    def _tidy_up(self) -> None:
+        """Make room for the residuals of a step, once it is known and those before it are gone."""
+
     @abstractmethod
     def _along_conjugate(
         self, residuals: Residuals, forest: Forest, edges: npt.NDArray[np.float64]
@@ -139,6 +143,7 @@ class RoundBooster(ABC):
         update = self._propose(self._current())
         # They take much memory, and are not those of these scores if this is interrupted.
         self._residuals_now = None
+        self._tidy_up()
         self._residuals_now = self._take(update, before)
         if self.potentials.rounds >= self.settings.linear_rounds:
             self._forget_linear()
@@ -263,9 +268,18 @@ class Booster(RoundBooster):
         learned = super().boost(rounds, callback)
         # As large as the scores, and made anew if there are further rounds: between steps of spaCy
         # a model is evaluated and stored, which takes memory, too.
-        if self.train.scores.nbytes > MAX_KEPT_BYTES:
+        if self._is_large:
             self._residuals_now = None
+            return_freed_memory()
         return learned
+
+    def _tidy_up(self) -> None:
+        if self._is_large:
+            return_freed_memory()  # what each thread took for the trees or weights of its labels
+
+    @property
+    def _is_large(self) -> bool:
+        return self.train.scores.nbytes > MAX_KEPT_BYTES
 
     def held_out_figures(self) -> HeldOut | None:
         if self.held_out is None:
