@@ -28,4 +28,4 @@ def _trim_of_allocator() -> Callable[[int], int] | None:
     except (OSError, AttributeError):  # musl, for one, has none
         return None
     trim.argtypes, trim.restype = [ctypes.c_size_t], ctypes.c_int
-    return trim  # type: ignore[no-any-return]
+    return trim
