@@ -135,6 +135,7 @@ def _read_docs(path: Path, vocab: Vocab, limit: int) -> Iterator[Doc]:
             f"treecrf: {path} does not exist; prepare the corpus, or name another .spacy file"
         )
     n = 0
+    texts: dict[str, str] = {}
     unpacker = srsly.msgpack.Unpacker(raw=False, use_list=False)
     for file in walk_corpus(Path(path), ".spacy"):
         stored = DocBin().from_disk(file)
@@ -145,9 +146,21 @@ def _read_docs(path: Path, vocab: Vocab, limit: int) -> Iterator[Doc]:
                 return
             if data is not None:
                 unpacker.feed(data)
-                doc.user_data.update(unpacker.unpack())
+                doc.user_data.update(_sharing_texts(unpacker.unpack(), texts))
             n += 1
             yield doc
+
+
+def _sharing_texts(user_data: dict[Any, Any], texts: dict[str, str]) -> dict[Any, Any]:
+    """The same user data, whose equal texts are one object: there are three for each token."""
+
+    def shared(value: Any) -> Any:
+        return texts.setdefault(value, value) if type(value) is str else value
+
+    return {
+        tuple(map(shared, key)) if type(key) is tuple else key: shared(value)
+        for key, value in user_data.items()
+    }
 
 
 def _check_extensions(path: Path, docs: list[Doc], extensions: set[str]) -> None:

@@ -19,6 +19,7 @@ from spacy.training import Example
 from spacy.util import logger
 
 from spacy_treecrf.engine.encoding.columns import Columns
+from spacy_treecrf.engine.freed_memory import return_freed_memory
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.features.extractor import FeatureExtractor
@@ -345,6 +346,7 @@ class Learner:
         if data is not None:
             # Settings may have changed since the model began.
             model = self.shim.recipe.continued(self.shim.trained)
+            return_freed_memory()  # docs of `begin`, and what encoding took
             self._trainer = model.trainer(data, self._workers)
         return self._trainer
 

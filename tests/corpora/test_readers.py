@@ -82,6 +82,26 @@ def test_extensions_are_inputs_by_name(tmp_path: Path) -> None:
         list(corpus(path, ["_.pixel"])(nlp))
 
 
+def test_equal_texts_of_user_data_are_one_object(tmp_path: Path) -> None:
+    register_extension("sound")
+    nlp = spacy.blank("en")
+    docs = [Doc(nlp.vocab, words=["x", "y"]) for _ in range(3)]
+    for doc in docs:
+        for token in doc:
+            token._.sound = "K-S"
+        doc.user_data["note"] = ["kept", 1]
+    path = tmp_path / "sounds.spacy"
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    found = [example.reference.user_data for example in corpus(path)(nlp)]
+    assert [dict(data) for data in found] == [
+        {**doc.user_data, "note": ("kept", 1)} for doc in docs
+    ]
+    tokens = [(key, value) for data in found for key, value in data.items() if key != "note"]
+    assert len(tokens) == 6
+    for parts in zip(*((key[0], key[1], value) for key, value in tokens), strict=True):
+        assert len(set(map(id, parts))) == 1
+
+
 def test_docs_are_those_of_spacys_reader_and_read_once(tmp_path: Path) -> None:
     path = tmp_path / "letters.spacy"
     sequences = [

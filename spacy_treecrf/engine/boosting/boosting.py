@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.annotation import Annotated
 from spacy_treecrf.engine.boosting.annotators import ROUNDS_PER_ESTIMATE, estimated
-from spacy_treecrf.engine.boosting.cached_scores import CachedScores
+from spacy_treecrf.engine.boosting.cached_scores import MAX_KEPT_BYTES, CachedScores
 from spacy_treecrf.engine.boosting.conjugate import Direction, inner_product, polak_ribiere
 from spacy_treecrf.engine.boosting.growing import ForestGrower
 from spacy_treecrf.engine.boosting.linear import (
@@ -37,6 +37,7 @@ from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.fixed_grid import to_grid
+from spacy_treecrf.engine.freed_memory import return_freed_memory
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.soft_labels import SoftLabels
 from spacy_treecrf.engine.threads import Workers
@@ -98,6 +99,9 @@ class RoundBooster(ABC):
     def _forget_linear(self) -> None:
         """Drop what only linear rounds need."""
 
+    def _tidy_up(self) -> None:
+        """Make room for the residuals of a step, once it is known and those before it are gone."""
+
     @abstractmethod
     def _along_conjugate(
         self, residuals: Residuals, forest: Forest, edges: npt.NDArray[np.float64]
@@ -139,6 +143,7 @@ class RoundBooster(ABC):
         update = self._propose(self._current())
         # They take much memory, and are not those of these scores if this is interrupted.
         self._residuals_now = None
+        self._tidy_up()
         self._residuals_now = self._take(update, before)
         if self.potentials.rounds >= self.settings.linear_rounds:
             self._forget_linear()
@@ -258,6 +263,23 @@ class Booster(RoundBooster):
         self.n_annotated = data.n_annotated
         # Of the last conjugate step: the rounds then done, and its trees' values on these rows.
         self._last_gradient: tuple[int, npt.NDArray[np.float32]] | None = None
+
+    def boost(self, rounds: int, callback: Callback | None = None) -> Potentials:
+        learned = super().boost(rounds, callback)
+        # As large as the scores, and made anew if there are further rounds: between steps of spaCy
+        # a model is evaluated and stored, which takes memory, too.
+        if self._is_large:
+            self._residuals_now = None
+            return_freed_memory()
+        return learned
+
+    def _tidy_up(self) -> None:
+        if self._is_large:
+            return_freed_memory()  # what each thread took for the trees or weights of its labels
+
+    @property
+    def _is_large(self) -> bool:
+        return self.train.scores.nbytes > MAX_KEPT_BYTES
 
     def held_out_figures(self) -> HeldOut | None:
         if self.held_out is None:

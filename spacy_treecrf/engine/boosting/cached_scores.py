@@ -114,10 +114,13 @@ class CachedScores:
         """Replace the linear part of the scores."""
         if part is not self._previous:
             self._previous.scores = None  # not needed any more, and as large as the scores
-        old, new = self.linear, self._scores_of(part)
         if self._all_linear:
-            self.scores = new[:, None, :]
+            if not self._keeps_previous:  # there is memory for one; who takes it back makes it anew
+                self._linear.scores = None
+                self.scores = np.zeros((0, 1, self.n_labels), np.float32)
+            self.scores = self._scores_of(part)[:, None, :]
         else:
+            old, new = self.linear, self._scores_of(part)
             for rows in cut_rows(len(new), BLOCK_ROWS):
                 self.scores[rows] += (new[rows] - old[rows])[:, None, :]
         self._previous, self._linear = self._linear, part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -30,10 +31,16 @@ class ForestGrower:
         self.workers = train.workers
         self.incomplete = train.incomplete
         self.missing = train.missing
-        self.input = tree_input(
+        self._train = train
+
+    @cached_property
+    def input(self) -> TreeInput:
+        """The columns of all rows, also transposed: made for the first trees, not for weights."""
+        train = self._train
+        return tree_input(
             train.data,
             train.columns,
-            settings.min_rows,
+            self.settings.min_rows,
             train.lags,
             train.contexts,
             train.n_labels,

@@ -249,7 +249,8 @@ class Direction:
 
     def by_feature(self) -> npt.NDArray[np.float32]:
         """What each feature adds along the direction. shape: (n_features, n_labels)"""
-        return np.ascontiguousarray(np.stack(self.categorical).T)
+        found = np.empty((len(self.categorical[0]), len(self.categorical)), np.float32)
+        return np.stack(self.categorical, axis=1, out=found)
 
     def by_bin(self, bin_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
         """What each bin adds along the direction. shape: (n_numeric, N_BINS, n_labels)"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacy_treecrf.engine.boosting import cached_scores, linear
+from spacy_treecrf.engine.boosting import boosting, cached_scores, linear
 from spacy_treecrf.engine.boosting.boosting import Booster
 from spacy_treecrf.engine.boosting.potentials import Potentials
 from spacy_treecrf.engine.boosting.residuals import ALL_ROWS
@@ -101,3 +101,32 @@ def test_rounds_of_trees_keep_no_linear_scores_and_find_them_again() -> None:
     trees = trained.train.of_trees(trained.potentials.forest)
     np.testing.assert_array_equal(trained.train.linear[:, None] + trees, trained.train.scores)
     assert booster(2).train._linear.scores is not None
+
+
+def test_large_residuals_are_not_kept_between_steps_and_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = booster(5)
+    assert kept._residuals_now is not None
+    monkeypatch.setattr(boosting, "MAX_KEPT_BYTES", 0)
+    for last in (5, 3):
+        anew = booster(last)
+        assert anew._residuals_now is None
+    with Workers(1) as workers:
+        anew.workers = anew.train.workers = anew.grower.workers = workers
+        anew.boost(5)
+        assert anew.log_likelihood == kept.log_likelihood
+    assert_same(kept.potentials, anew.potentials)
+
+
+def test_columns_are_transposed_for_the_first_trees_only() -> None:
+    assert "input" not in vars(booster(3).grower)
+    trained = booster(4)
+    np.testing.assert_array_equal(trained.grower.input.columns.T, trained.train.data.feature_ids)
+
+
+def test_a_direction_by_feature_is_that_by_class_transposed() -> None:
+    by_class = np.random.default_rng(0).normal(size=(4, 7)).astype(np.float32)
+    found = linear.Direction(list(by_class), []).by_feature()
+    np.testing.assert_array_equal(found, by_class.T)
+    assert found.flags.c_contiguous
