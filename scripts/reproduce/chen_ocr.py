@@ -40,6 +40,16 @@ OURS = "ours"
 FEW_ROUNDS = (
     "60 rounds of trees with 32 leaves, and more would help; what the paper took is not told"
 )
+# Smaller steps of larger trees that each see a part of the rows and columns; chosen on every ninth
+# word of the training folds of fold 0, after training on a third of the others.
+TUNED: dict[str, Any] = {
+    **TREES,
+    "rounds": 120,
+    "leaves": 128,
+    "shrinkage": 0.5,
+    "subsample": 0.7,
+    "colsample": 0.3,
+}
 # Our method was chosen on fold 1 after training on folds 2 to 9; the others were hardly tuned.
 METHODS = {
     "Linear CRF": Method(
@@ -54,7 +64,11 @@ METHODS = {
         {**TREES, "step": "gradient", "shrinkage": 1.0}, 2, (6.99, 0.40), {}, FEW_ROUNDS
     ),
     "GBCRF": Method(
-        {**TREES, "gamma": "mixing", "shrinkage": 1.0}, 2, (4.64, 0.27), {}, FEW_ROUNDS
+        {**TUNED, "gamma": "mixing"},
+        2,
+        (4.64, 0.27),
+        {},
+        "120 rounds; what the paper took is not told",
     ),
     OURS: Method(
         {"family": "separate", "rounds": 40, "leaves": 32, "constraints": "observed"},

@@ -43,6 +43,7 @@ def test_json_has_intervals_around_values_and_the_whole_confusion(shared: Path) 
     assert right / found["annotated_tokens"] == pytest.approx(accuracy["value"])
     assert set(found["per_type"]) == {"LOC", "PER"}
     assert sum(own["count"] for own in found["calibration"]) == found["annotated_tokens"]
+    assert 0.0 <= found["calibration_floor"] <= 1.0
 
 
 def test_output_is_the_json_and_an_existing_one_is_kept(shared: Path, tmp_path: Path) -> None:
