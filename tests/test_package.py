@@ -51,8 +51,9 @@ ROOMS = {
     "evaluation": ENGINE | {"models", "columnar"},
     "pipeline": ENGINE
     | {"models", "models/secoc", "features", "evaluation", "explain"}
-    | {"pipeline/tasks", "pipeline/gold"},
+    | {"pipeline/tasks", "pipeline/gold", "pipeline/evidence"},
     "pipeline/tasks": BASE,
+    "pipeline/evidence": {"models", "pipeline/tasks"},
     "pipeline/gold": ENGINE | {"models", "evaluation", "pipeline/tasks"},
     "taggers": ENGINE | {"models", "columnar", "evaluation", "explain", "features", "pipeline"},
     "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
@@ -81,7 +82,8 @@ ROOMS = {
 ROOMS["cli/shared"] = set(ROOMS)
 ROOMS["cli"] = set(ROOMS)
 MOST_MODULES = 25  # in a folder
-NUMBA = ("kernel", "kernel_cache", "kernel_parts", "intrinsics")  # may import it, in the engine
+# Modules of the engine that may import numba.
+NUMBA = ("kernel", "kernel_cache", "kernel_parts", "intrinsics", "python_calls")
 WITHOUT_SPACY = ("storage", "labels", "engine", "models", "explain", "estimators", "columnar")
 
 

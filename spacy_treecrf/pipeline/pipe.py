@@ -18,7 +18,7 @@ from spacy_treecrf.labels.biluo import write_span
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
-from spacy_treecrf.pipeline.document_evidence import Weights, with_document_evidence
+from spacy_treecrf.pipeline.evidence.document_evidence import Weights, with_document_evidence
 from spacy_treecrf.pipeline.gold.weights import register_weights
 from spacy_treecrf.pipeline.history import History
 from spacy_treecrf.pipeline.label_names import (

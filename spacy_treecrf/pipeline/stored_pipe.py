@@ -17,7 +17,7 @@ from spacy.pipeline import TrainablePipe
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from spacy_treecrf.pipeline.document_evidence import WEIGHTS, is_weight
+from spacy_treecrf.pipeline.evidence.document_evidence import WEIGHTS, is_weight
 from spacy_treecrf.storage import container
 from spacy_treecrf.storage.msgpack_parts import packed_parts
 from spacy_treecrf.storage.state_reader import StateReader, describe_value

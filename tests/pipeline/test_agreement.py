@@ -10,8 +10,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_treecrf.pipeline.agreement import SAME_NEIGHBOUR, repeated_words
-from spacy_treecrf.pipeline.opinion_pool import LEAST, evidence_of, types_of, words_of
+from spacy_treecrf.pipeline.evidence.agreement import SAME_NEIGHBOUR, repeated_words
+from spacy_treecrf.pipeline.evidence.opinion_pool import LEAST, evidence_of, types_of, words_of
 from spacy_treecrf.pipeline.sequencing import cut
 from tests.pipeline.test_grow_features import WORDS, pipe_of, trained_nlp
 

@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_treecrf.pipeline.document_evidence import OF_ENTITIES, WEIGHTS
+from spacy_treecrf.pipeline.evidence.document_evidence import OF_ENTITIES, WEIGHTS
 from tests.pipeline.tiny_pipes import corpus, new_nlp, pipe_of, trained_nlp
 from tests.refusals import assert_refused
 

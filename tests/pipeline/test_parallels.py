@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Token
 
-from spacy_treecrf.pipeline.agreement import repeated_words
-from spacy_treecrf.pipeline.document_evidence import may_have_places
-from spacy_treecrf.pipeline.opinion_pool import Together, evidence_of, types_of, words_of
-from spacy_treecrf.pipeline.parallels import FEWEST, like_places
+from spacy_treecrf.pipeline.evidence.agreement import repeated_words
+from spacy_treecrf.pipeline.evidence.document_evidence import may_have_places
+from spacy_treecrf.pipeline.evidence.opinion_pool import Together, evidence_of, types_of, words_of
+from spacy_treecrf.pipeline.evidence.parallels import FEWEST, like_places
 from spacy_treecrf.pipeline.sequencing import cut
 from tests.pipeline.test_grow_features import WORDS, pipe_of, trained_nlp
 

@@ -15,9 +15,9 @@ import numpy as np
 from spacy.attrs import LOWER, ORTH  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from spacy_treecrf.pipeline.agreement import repeated_words
-from spacy_treecrf.pipeline.opinion_pool import evidence_of, types_of, words_of
-from spacy_treecrf.pipeline.parallels import FEWEST, like_places
+from spacy_treecrf.pipeline.evidence.agreement import repeated_words
+from spacy_treecrf.pipeline.evidence.opinion_pool import evidence_of, types_of, words_of
+from spacy_treecrf.pipeline.evidence.parallels import FEWEST, like_places
 from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
 from spacy_treecrf.pipeline.tasks.task import Task
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from spacy.attrs import SHAPE  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from spacy_treecrf.pipeline.opinion_pool import Keys, Rows, Together, Words, joined_keys
+from spacy_treecrf.pipeline.evidence.opinion_pool import Keys, Rows, Together, Words, joined_keys
 
 FEWEST = 3  # places that make a list
 DIGIT = "d"  # what shapes of words have for digits, and for nothing else

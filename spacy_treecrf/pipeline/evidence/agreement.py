@@ -10,7 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from spacy_treecrf.pipeline.opinion_pool import Rows, Together, Words, joined_keys, numbered
+from spacy_treecrf.pipeline.evidence.opinion_pool import (
+    Rows,
+    Together,
+    Words,
+    joined_keys,
+    numbered,
+)
 
 # A place counts for so much more where also the word before is the same, and the word behind.
 SAME_NEIGHBOUR = 2.0
