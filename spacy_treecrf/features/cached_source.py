@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import is_not
 from typing import TYPE_CHECKING, Any
 
@@ -57,11 +57,7 @@ class CachedSource:
 
     def listed(self) -> list[int]:
         """Where everything lies, in the order of `kernels.small_batches`, until a row is added."""
-        from spacy_treecrf.features.kernels.key_table import KeyTable
-
-        if self._keys is None:
-            self._keys = KeyTable(first_row=1)
-        keys, table = self._keys, self.table
+        keys, table = self._known_keys(), self.table
         self._listed_keys = keys.keys
         id_runs, bin_runs = self._runs
         return [
@@ -78,9 +74,14 @@ class CachedSource:
             bin_runs.shape[1],
         ]
 
-    def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
-        from spacy_treecrf.features.kernels.key_table import KeyTable
+    def _known_keys(self) -> KeyTable:
+        if self._keys is None:
+            from spacy_treecrf.features.kernels.key_table import KeyTable
 
+            self._keys = KeyTable(first_row=1)
+        return self._keys
+
+    def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
         source = self.source
         if not source.cached:
             positions = np.arange(batch.n_tokens)
@@ -88,15 +89,14 @@ class CachedSource:
             self.table.add(1, batch.n_tokens, found)
             return np.arange(1, batch.n_tokens + 1, dtype=np.int32)
         self.forget(self.max_rows)
-        if self._keys is None:
-            self._keys = KeyTable(first_row=1)
-        rows, new = self._keys.rows_of(source.keys(batch))
+        keys = self._known_keys()
+        rows, new = keys.rows_of(source.keys(batch))
         if len(new):
             table = self.table
             before = self._listed_keys, table.feature_ids, table.bins
-            first = self._keys.next_row - len(new)
+            first = keys.next_row - len(new)
             table.add(first, len(new), source.numbered(batch, new, table.known))
-            if any(map(is_not, before, (self._keys.keys, table.feature_ids, table.bins))):
+            if any(map(is_not, before, (keys.keys, table.feature_ids, table.bins))):
                 self.version += 1
         return rows
 
@@ -109,16 +109,18 @@ class FewTokens:
         self._others = [source for source in sources if not source.source.cached]
         self._listed = np.empty((0, 0), np.int64)
         self._versions = [-1] * len(self._cached)  # of what is listed
+        self._encode: Callable[..., int] | None = None  # the kernel; loading it loads numba
 
     def write(
         self, batch: Batch, feature_ids: npt.NDArray[np.int32], numeric: npt.NDArray[np.uint8]
     ) -> None:
         """Fill in the slots of all sources."""
-        from spacy_treecrf.features.kernels.small_batches import N_LISTED, encode_small
-
         for other in self._others:
             other.write(batch, feature_ids, numeric)
-        if not len(self._listed):
+        if self._encode is None:
+            from spacy_treecrf.features.kernels.small_batches import N_LISTED, encode_small
+
+            self._encode = encode_small
             self._listed = np.zeros((max(1, len(self._cached)), N_LISTED), np.int64)
         active = [s for s, own in enumerate(self._cached) if not own.source.is_empty(batch)]
         n = len(active)
@@ -132,7 +134,7 @@ class FewTokens:
             for s in active:
                 self._list(s)
             arguments = which, keys, batch.offsets, rows, unknown, feature_ids, numeric
-            if not encode_small(self._listed, *arguments):
+            if not self._encode(self._listed, *arguments):
                 return
             for s, n_unknown in zip(active, unknown.tolist(), strict=True):
                 if n_unknown:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,15 @@ class TextColumn:
         self.found = []
 
 
+@cache
+def _writers() -> tuple[Callable[..., None], ...]:
+    """Kernels that write rows; numba is loaded with them."""
+    from spacy_treecrf.features.kernels.bins import write_bins, write_vector_bins
+    from spacy_treecrf.features.kernels.text_values import write_ids
+
+    return write_ids, write_bins, write_vector_bins
+
+
 class SourceTable:
     """Rows of feature ids and bins, one for each key of a source; row 0 is that of the edge."""
 
@@ -120,9 +130,8 @@ class SourceTable:
         if first + n_rows > len(self.feature_ids):
             self.feature_ids = grown(self.feature_ids, first + n_rows)
             self.bins = grown(self.bins, first + n_rows)
+        write_ids, write_bins, write_vector_bins = _writers()
         if self.texts:
-            from spacy_treecrf.features.kernels.text_values import write_ids
-
             feature_ids = self.feature_ids[first : first + n_rows]
             write_ids(found.values, self._text_columns(), feature_ids)
             for name in found.missing.keys() & self.texts.keys():
@@ -132,12 +141,8 @@ class SourceTable:
         if self.numbers:
             bins = self.bins[first : first + n_rows]
             if isinstance(found.numbers, VectorRows):
-                from spacy_treecrf.features.kernels.bins import write_vector_bins
-
                 write_vector_bins(*found.numbers, self._binned_columns(), bins)
             else:
-                from spacy_treecrf.features.kernels.bins import write_bins
-
                 write_bins(found.numbers, self._binned_columns(), bins)
 
     def _text_columns(self) -> TextColumns:

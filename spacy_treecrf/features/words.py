@@ -34,9 +34,9 @@ class WordTable:
         describe: Callable[[npt.NDArray[np.uint64]], npt.NDArray[Any]],
     ) -> npt.NDArray[np.int32]:
         """The row of each key; `describe` is asked for the rows of keys that are new."""
-        from spacy_treecrf.features.kernels.key_table import KeyTable
-
         if self._keys is None:
+            from spacy_treecrf.features.kernels.key_table import KeyTable
+
             self._keys = KeyTable()
         try:
             rows, new = self._keys.rows_of(keys)

@@ -14,6 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 
 from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
+from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.labels.biluo import write_span
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.confidence import register_extensions
@@ -37,7 +38,6 @@ from spacy_treecrf.pipeline.stored_pipe import StoredPipe
 from spacy_treecrf.pipeline.tasks.task import Task
 
 if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not before
-    from spacy_treecrf.engine.sequences import Sequences
     from spacy_treecrf.explain.explanation import SequenceExplanation
     from spacy_treecrf.features.extractor import FeatureExtractor
     from spacy_treecrf.models.predictor import Best, Predictor, ScoredSequences
@@ -253,7 +253,7 @@ class TreeCRF(StoredPipe):
     def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
         found: list[Prediction] = []
         docs = list(docs)
-        predictor = self._new_predictor()
+        predictor = self.shim.new_predictor()
         try:
             if len(docs) == 1:
                 return self.decode(docs, self._scored(predictor, docs))
@@ -450,10 +450,8 @@ class TreeCRF(StoredPipe):
 
     # -- arrays
 
-    def encode(self, docs: Sequence[Doc]) -> "Sequences":
+    def encode(self, docs: Sequence[Doc]) -> Sequences:
         """The rows of the docs' tokens as the model sees them."""
-        from spacy_treecrf.engine.sequences import Sequences
-
         offsets = cut(docs, self.sequence)
         columns = self.shim.trained.columns
         return Sequences.unlabelled(offsets, *self.features.encode(docs, offsets, columns))
@@ -464,20 +462,9 @@ class TreeCRF(StoredPipe):
 
     @contextmanager
     def _predictor(self) -> "Iterator[Predictor]":
-        predictor = self._new_predictor()
+        predictor = self.shim.new_predictor()
         with predictor.workers:
             yield predictor
-
-    def _new_predictor(self) -> "Predictor":
-        """A predictor whose workers are to be closed."""
-        from spacy_treecrf.engine.threads import Workers
-        from spacy_treecrf.models.predictor import Predictor
-        from spacy_treecrf.models.ruled import rules_of
-
-        shim = self.shim
-        settings = shim.settings
-        workers = Workers(settings.threads)
-        return Predictor(shim.trained, workers, settings.predictor, rules_of(settings))
 
     @contextmanager
     def memory_zone(self, mem: Any = None) -> "Iterator[Any]":

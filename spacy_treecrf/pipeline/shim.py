@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,17 @@ if TYPE_CHECKING:  # numba is loaded when a model is made or read, not before
     from spacy_treecrf.engine.sequences import Sequences
     from spacy_treecrf.features.extractor import FeatureExtractor
     from spacy_treecrf.models.model import ModelSettings, Recipe, SequenceModel
+    from spacy_treecrf.models.predictor import Predictor
+
+
+@cache
+def _parts_of_predictors() -> tuple[Any, Any, Any]:
+    """Predictors, their workers, and what finds their rules, loaded once, and numba with them."""
+    from spacy_treecrf.engine.threads import Workers
+    from spacy_treecrf.models.predictor import Predictor
+    from spacy_treecrf.models.ruled import rules_of
+
+    return Predictor, Workers, rules_of
 
 
 class ModelShim(Shim):
@@ -100,6 +111,15 @@ class ModelShim(Shim):
             yield
         finally:
             self.owed = owed
+
+    def new_predictor(self) -> Predictor:
+        """A predictor of the model, whose workers are to be closed."""
+        new, workers, rules_of = _parts_of_predictors()
+        settings = self.settings
+        own: Predictor = new(
+            self.trained, workers(settings.threads), settings.predictor, rules_of(settings)
+        )
+        return own
 
     @property
     def settings(self) -> ModelSettings:
