@@ -70,7 +70,6 @@ JOBS = {
             "components.treecrf.model.linear_rounds": 5,
             "components.treecrf.model.leaves": 256,
             "components.treecrf.model.beam": 24,
-            "components.treecrf.model.threads": 1,
             "components.treecrf.rounds_per_step": 27,
             "training.max_steps": 0,
             "training.max_epochs": 1,
