@@ -24,6 +24,7 @@ from spacy_treecrf.engine.chain.prediction import (
     predict_labels,
     predict_marginals,
 )
+from spacy_treecrf.engine.chain.span_choice import SpanLabels, choose_spans
 from spacy_treecrf.engine.chain.span_probability import (
     label_and_span_probabilities,
     span_probabilities,
@@ -186,6 +187,20 @@ class ScoredSequences:
             return self._labels
         return _joined([self._labels_of(block) for block in self._blocks()])
 
+    def labels_of_spans(self, spans: SpanLabels, threshold: float) -> npt.NDArray[np.int32]:
+        """Ids of the labels of the spans that serve F1 best, see `choose_spans`. shape: (n_rows,)
+
+        Those of `labels` where there are rules, or where these are not exact BILUO labels.
+        """
+        labels, chain = self.labels(), self.chain
+        exact = self.obeys("biluo") and chain.order <= 1 and not chain.pruned
+        if not exact or self.ruled is not None:
+            return labels
+        chosen = labels.copy()
+        for block in self._blocks():
+            self._choose_spans(block, spans, threshold, chosen[block.rows])
+        return chosen
+
     def marginals(self) -> npt.NDArray[np.float64]:
         """P(y_t = k). shape: (n_rows, n_labels)"""
         if self._marginals is None:
@@ -305,6 +320,17 @@ class ScoredSequences:
         if self.ruled is not None:
             return self.ruled.marginals(block.scores, block.data.offsets, self._workers)
         return predict_marginals(block.scores, block.data, self.chain, self._workers)
+
+    def _choose_spans(
+        self, block: _Block, spans: SpanLabels, threshold: float, labels: npt.NDArray[np.int32]
+    ) -> None:
+        """Write the labels of the best spans of a block over its most probable ones."""
+        rows = block.scores, block.data.offsets, self.marginals()[block.rows]
+        moves = self.chain.scaled_moves.factors, self.chain.steps.end
+        self._workers.map(
+            lambda chunk: choose_spans(rows, chunk, moves, spans, threshold, labels),
+            block.data.chunks,
+        )
 
     def _spans_of(
         self, block: _Block, spans: npt.NDArray[np.int64], labels: npt.NDArray[np.int32]

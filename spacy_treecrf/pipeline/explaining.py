@@ -33,6 +33,7 @@ class ExplainedPipe(Protocol):
     """What is used of a pipe that explains docs."""
 
     task: Task
+    expected_f1: float
 
     @property
     def shim(self) -> ModelShim: ...
@@ -56,7 +57,8 @@ class DocExplainer:
     def of(cls, pipe: ExplainedPipe, doc: Doc, predictor: Predictor) -> DocExplainer:
         scored = pipe.agreed([doc], predictor.apply(pipe.encode([doc])))
         has_spans = pipe.task.constraints == "biluo"
-        found, ids = predictions_of([doc], scored, pipe.shim.labels, has_spans)
+        labels = pipe.shim.labels
+        found, ids = predictions_of([doc], scored, labels, has_spans, pipe.expected_f1)
         (prediction,) = with_probabilities(found, ids, scored)
         return cls(pipe, doc, Asked(predictor, scored, ids, pipe.shim.labels), prediction)
 

@@ -30,7 +30,12 @@ from spacy_treecrf.pipeline.label_names import (
 )
 from spacy_treecrf.pipeline.likelihood import likelihood_of
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
-from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
+from spacy_treecrf.pipeline.predictions import (
+    Prediction,
+    check_expected_f1,
+    predictions_of,
+    with_probabilities,
+)
 from spacy_treecrf.pipeline.presets import allowed_labels_on
 from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, cut, mode_of, starts_of
 from spacy_treecrf.pipeline.shim import ModelShim
@@ -54,6 +59,9 @@ class TreeCRF(StoredPipe):
     rounds_per_step: boosting rounds for each training step.
     probabilities: set token._.treecrf_prob and span._.treecrf_prob.
     min_prob: spans that are less probable than this are not set.
+    expected_f1: F1 of spans that is expected, from 0 to 1. The spans are set that serve it best:
+    their probabilities, less half of it, have the highest sum. 0: the spans of the most probable
+    labelling.
     grow_features: let a pipe that has learned take in features, such as words, that are new in
     further training examples; without it they count as unknown.
     agreement: weight, from 0 to 1, of what the model says of a capitalised word wherever the doc
@@ -75,6 +83,7 @@ class TreeCRF(StoredPipe):
         rounds_per_step: int = 5,
         probabilities: bool = True,
         min_prob: float = 0.0,
+        expected_f1: float = 0.0,
         grow_features: bool = False,
         agreement: float | None = None,
         parallels: float | None = None,
@@ -86,6 +95,7 @@ class TreeCRF(StoredPipe):
             )
         if not 0.0 <= min_prob <= 1.0:
             raise ValueError(f"treecrf: setting 'min_prob' is {min_prob}; use 0 to 1")
+        check_expected_f1(expected_f1, task)
         Weights(agreement, parallels).check(task)
         self.vocab = vocab
         self.model = model
@@ -96,6 +106,7 @@ class TreeCRF(StoredPipe):
         self.rounds_per_step = rounds_per_step
         self.probabilities = probabilities
         self.min_prob = min_prob
+        self.expected_f1 = expected_f1
         self.grow_features = grow_features
         self.agreement = agreement
         self.parallels = parallels
@@ -270,7 +281,7 @@ class TreeCRF(StoredPipe):
             return self.agreed(docs, predictor.apply(self.encode(docs), allowed))
         if self._n_calls <= QUICK_AFTER:
             return self.agreed(docs, predictor.apply_at_first(self.encode(docs)))
-        marginals = bool(self.probabilities or self.min_prob)
+        marginals = bool(self.probabilities or self.min_prob or self.expected_f1)
         return self.agreed(docs, predictor.apply_quickly(self.encode(docs), marginals))
 
     @property
@@ -293,7 +304,8 @@ class TreeCRF(StoredPipe):
     def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:
         """What `predict` says of docs whose sequences are scored already."""
         has_spans = self.task.constraints == "biluo"
-        found, ids = predictions_of(docs, scored, self.shim.labels, has_spans)
+        labels = self.shim.labels
+        found, ids = predictions_of(docs, scored, labels, has_spans, self.expected_f1)
         if self.probabilities or self.min_prob:
             return with_probabilities(found, ids, scored)
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,18 @@ import numpy as np
 import numpy.typing as npt
 from spacy.tokens import Doc
 
-from spacy_treecrf.labels.biluo import TokenSpan, labels_of_spans, spans_in_sequences
+from spacy_treecrf.labels.biluo import (
+    OUTSIDE,
+    PREFIXES,
+    TokenSpan,
+    labels_of_spans,
+    prefix_and_name,
+    spans_in_sequences,
+)
+from spacy_treecrf.pipeline.tasks.task import Task
 
 if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
+    from spacy_treecrf.engine.chain.span_choice import SpanLabels
     from spacy_treecrf.models.predictor import ScoredSequences
 
 
@@ -27,15 +37,31 @@ class Prediction:
     span_probabilities: list[float] | None = None  # of these spans
 
 
+def check_expected_f1(value: float, task: Task) -> None:
+    """Refuse a setting `expected_f1` that is no F1, or one for a task without spans."""
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"treecrf: setting 'expected_f1' is {value}; use 0 to 1")
+    if value and task.constraints != "biluo":
+        raise ValueError(
+            f"treecrf: setting 'expected_f1' is {value}, and the task has no spans; use 0"
+        )
+
+
 def predictions_of(
-    docs: Sequence[Doc], scored: ScoredSequences, names: Sequence[str], has_spans: bool
+    docs: Sequence[Doc],
+    scored: ScoredSequences,
+    names: Sequence[str],
+    has_spans: bool,
+    expected_f1: float = 0.0,
 ) -> tuple[list[Prediction], npt.NDArray[np.int32]]:
     """The predictions of docs without probabilities, and the ids of all their labels.
 
     names: labels by id. has_spans: labels are BILUO labels of spans; where decoding does not see
-    to it, they are made well-formed.
+    to it, they are made well-formed. expected_f1: of spans, which are chosen to serve it; 0: labels
+    are the most probable ones.
     """
-    ids = scored.labels()
+    of_spans = span_labels_of(tuple(names)) if has_spans and expected_f1 else None
+    ids = scored.labels_of_spans(of_spans, expected_f1 / 2) if of_spans else scored.labels()
     labels = [names[i] for i in ids.tolist()]
     spans: list[TokenSpan] = []
     if has_spans:
@@ -75,3 +101,19 @@ def with_probabilities(
         Prediction(own.labels, own.spans, chosen[a:b], of_spans[c:d])
         for own, (a, b), (c, d) in zip(predictions, pairwise(bounds), pairwise(ends), strict=True)
     ]
+
+
+@lru_cache(maxsize=64)
+def span_labels_of(names: tuple[str, ...]) -> SpanLabels | None:
+    """The ids of BILUO labels; None where no label is outside of spans."""
+    if OUTSIDE not in names:
+        return None
+    of_types: dict[str, list[int]] = {}
+    opens = np.ones(len(names), np.bool_)
+    for number, label in enumerate(names):
+        prefix, name = prefix_and_name(label)
+        if prefix != OUTSIDE:
+            of_types.setdefault(name, [-1] * len(PREFIXES))[PREFIXES.index(prefix)] = number
+            opens[number] = prefix in ("B", "U")
+    ids = np.array(list(of_types.values()), np.int64).reshape(-1, len(PREFIXES))
+    return names.index(OUTSIDE), ids, opens

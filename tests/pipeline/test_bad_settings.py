@@ -51,6 +51,7 @@ BAD_PIPE: dict[str, list[Any]] = {
     "rounds_per_step": [0, -1, "many", None, 0.5],
     "probabilities": ["perhaps", None],
     "min_prob": [-0.1, 1.1, *NOT_A_NUMBER],
+    "expected_f1": [-0.1, 1.1, *NOT_A_NUMBER],
     "scorer": ["good"],
 }
 BAD_FEATURES: dict[str, list[Any]] = {

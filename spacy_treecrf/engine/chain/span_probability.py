@@ -125,7 +125,7 @@ def _markov_spans(
             for y in range(n_labels):
                 beta[stop - begin, y] = 1.0
             for t in range(stop - begin - 1, least, -1):
-                _step_back(scores[begin + t], t, stop - begin, edges, end, beta)
+                step_back(scores[begin + t], t, stop - begin, edges, end, beta)
         for k in range(i, past):
             first = spans.rows[k, 0]
             p = spans.nodes[first, spans.labels[first]]
@@ -133,13 +133,13 @@ def _markov_spans(
                 before, label = spans.labels[row - 1], spans.labels[row]
                 table = scores[row, before if scores.shape[1] > 1 else 0]
                 added = end if row == stop - 1 else nothing
-                p *= _continuation(table, added, edges[before], beta[row - begin + 1], label)
+                p *= continuation(table, added, edges[before], beta[row - begin + 1], label)
             result[k] = p
         i = past
 
 
 @kernel
-def _continuation(
+def continuation(
     scores: Floats, added: Doubles, edges: Doubles, beta: Doubles, label: int
 ) -> float:
     """P(y_t = label | y_{t-1}), of arrays over y_t; NaN where the messages underflow.
@@ -161,7 +161,7 @@ def _continuation(
 
 
 @kernel
-def _step_back(
+def step_back(
     scores: Floats, t: int, length: int, edges: Doubles, end: Doubles, beta: Doubles
 ) -> None:
     """Fill beta[t] from beta[t + 1], scaled to a maximum of 1.
