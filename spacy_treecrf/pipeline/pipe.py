@@ -237,8 +237,8 @@ class TreeCRF(StoredPipe):
         """Divide all scores by the temperature that makes probabilities honest.
 
         There the labels of held-out examples are right as often as the model says, in the mean.
-        Labels stay as they are; probabilities of labels, spans and n-best lists still agree with
-        each other. Pipes before this one must have run on the predicted docs. Returns the
+        The most probable labels stay as they are; probabilities of labels, spans and n-best lists
+        still agree with each other. Pipes before this one must have run on the predicted docs. Returns the
         temperature.
         """
         from spacy_treecrf.models.calibrating import honest_temperature
