@@ -20,6 +20,7 @@ FEWEST = 3  # places that make a list
 DIGIT = "d"  # what shapes of words have for digits, and for nothing else
 # What words are told apart by, beside the numbers of words.
 CAPITALISED, NUMBER, EDGE = np.arange(1, 4, dtype=np.uint64)
+_NAME, _SIGN, _NO_WORD = range(1, 4)  # the same in `may_look_alike`
 
 
 def like_places(docs: Sequence[Doc], words: Words, offsets: Rows) -> Together | None:
@@ -49,6 +50,28 @@ def like_places(docs: Sequence[Doc], words: Words, offsets: Rows) -> Together | 
     if not are_many.any():
         return None
     return _words_in(first[are_many], lengths[are_many], group[are_many])
+
+
+def may_look_alike(words: list[list[int]]) -> bool:
+    """Whether `like_places` may find something in one sequence; quickly, as most have nothing.
+
+    words: ORTH, LOWER and IS_ALPHA of each. Numbers and signs count as alike here.
+    """
+    looks = [_NAME if orth != lower else orth if alpha else _SIGN for orth, lower, alpha in words]
+    looks += [_NO_WORD, _NO_WORD]  # behind the last, which is also before the first
+    places: dict[tuple[int, ...], int] = {}
+    past = 0
+    for first, look in enumerate(looks):
+        if look != _NAME or first < past:
+            continue
+        past = first + 1
+        while looks[past] == _NAME:
+            past += 1
+        place = past - first, looks[first - 1], looks[first - 2], looks[past], looks[past + 1]
+        places[place] = count = places.get(place, 0) + 1
+        if count == FEWEST:
+            return True
+    return False
 
 
 def _runs(is_name: npt.NDArray[np.bool_], is_edge: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
