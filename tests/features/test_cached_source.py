@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from spacy.tokens import Doc
 
 from spacy_treecrf.features import extractor
 from spacy_treecrf.features.batch import ORTH, Batch
-from spacy_treecrf.features.document import KINDS, DocumentColumn
+from spacy_treecrf.features.document import KINDS, DocumentColumn, DocumentWords
 from spacy_treecrf.features.extractor import Extractor
 from spacy_treecrf.features.layout import tables_of
 from spacy_treecrf.features.source import Source
@@ -177,3 +179,55 @@ def test_copies_have_tables_of_their_own(nlp: Language, monkeypatch: pytest.Monk
         encoded = twin.encode([doc], offsets_of([doc]), columns)
         np.testing.assert_array_equal(encoded[0], own[0])
         np.testing.assert_array_equal(encoded[1], own[1])
+
+
+def test_tables_that_grow_have_the_cells_of_the_ordinary_way(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    words = [f"{start}{i}" for i in range(700) for start in ("Ann", "york", "X")]
+    docs = docs_of(nlp, [[*words[i : i + 7], "Ann", words[i]] for i in range(0, len(words), 7)])
+    expected = [features.encode([doc], offsets_of([doc]), columns) for doc in docs]
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    quick = deepcopy(features)
+    for doc, own in zip(docs, expected, strict=True):
+        encoded = quick.encode([doc], offsets_of([doc]), columns)
+        np.testing.assert_array_equal(encoded[0], own[0])
+        np.testing.assert_array_equal(encoded[1], own[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_process_that_was_forked_in_the_midst_of_new_words_begins_anew(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    doc = Doc(nlp.vocab, words=NEW_WORDS)
+    expected = features.encode([doc], offsets_of([doc]), columns)
+    features = deepcopy(features)
+    features._cache = None
+    for source in features.sources:
+        source.forget(-1)
+    describe = DocumentWords._describe
+
+    def fork_and_describe(self: DocumentWords, texts: list[str]) -> Any:
+        monkeypatch.undo()
+        monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                encoded = features.encode([doc], offsets_of([doc]), columns)
+                status = int(any((a != b).any() for a, b in zip(encoded, expected, strict=True)))
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0, "the child crashed, or has other cells"
+        return describe(self, texts)
+
+    monkeypatch.setattr(DocumentWords, "_describe", fork_and_describe)
+    encoded = features.encode([doc], offsets_of([doc]), columns)
+    np.testing.assert_array_equal(encoded[0], expected[0])
