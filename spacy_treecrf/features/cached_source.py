@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.features.batch import Batch
+from spacy_treecrf.features.document import ROW_OF, DocumentColumn
 from spacy_treecrf.features.layout import SourceTable
+from spacy_treecrf.features.quick_words import QuickWords, quick_words
 from spacy_treecrf.features.source import Source
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_CACHED_ROWS = 2**15
 MAX_CACHED_BYTES = 2**25
+MANY_ANSWERS = 4096  # to which sources are empty
 FEW_TOKENS = 256  # of a batch that all sources are gathered for at once
 
 
@@ -34,6 +37,8 @@ class CachedSource:
         self.version = 0
         self._keys: KeyTable | None = None
         self._listed_keys: npt.NDArray[np.uint64] | None = None
+        self._asked = False  # whether rows can be written quickly
+        self._quick: QuickWords | None = None
         self._runs = [np.ascontiguousarray(runs, np.int64) for runs in table.runs]
 
     def write(
@@ -81,6 +86,12 @@ class CachedSource:
             self._keys = KeyTable(first_row=1)
         return self._keys
 
+    def _quick_words(self, batch: Batch) -> QuickWords | None:
+        """What writes a few new words, made when first needed; None: rows take other steps."""
+        if not self._asked:
+            self._asked, self._quick = True, quick_words(self.source, self.table, batch.vocab)
+        return self._quick
+
     def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
         source = self.source
         if not source.cached:
@@ -95,7 +106,12 @@ class CachedSource:
             table = self.table
             before = self._listed_keys, table.feature_ids, table.bins
             first = keys.next_row - len(new)
-            table.add(first, len(new), source.numbered(batch, new, table.known))
+            quick = self._quick_words(batch) if batch.few else None
+            if quick is not None:
+                table.make_room(keys.next_row)
+                quick.write(batch, new, first)
+            else:
+                table.add(first, len(new), source.numbered(batch, new, table.known))
             if any(map(is_not, before, (keys.keys, table.feature_ids, table.bins))):
                 self.version += 1
         return rows
@@ -107,6 +123,10 @@ class FewTokens:
     def __init__(self, sources: Sequence[CachedSource]) -> None:
         self._cached = [source for source in sources if source.source.cached]
         self._others = [source for source in sources if not source.source.cached]
+        self._documents = _DocumentRows(self._cached)
+        own = self._documents.own
+        self._single = [(s, c.source) for s, c in enumerate(self._cached) if s not in own]
+        self._active: dict[tuple[Any, ...], tuple[list[int], npt.NDArray[np.int64]]] = {}
         self._listed = np.empty((0, 0), np.int64)
         self._versions = [-1] * len(self._cached)  # of what is listed
         self._encode: Callable[..., int] | None = None  # the kernel; loading it loads numba
@@ -122,30 +142,79 @@ class FewTokens:
 
             self._encode = encode_small
             self._listed = np.zeros((max(1, len(self._cached)), N_LISTED), np.int64)
-        active = [s for s, own in enumerate(self._cached) if not own.source.is_empty(batch)]
-        n = len(active)
+        n = len(self._cached)
         keys = np.empty((n, batch.n_tokens), np.uint64)
-        for a, s in enumerate(active):
-            keys[a] = self._cached[s].source.keys(batch)
-        which = np.array(active, np.int64)
+        said = [self._documents.write(batch, keys)]
+        for s, source in self._single:
+            is_empty = source.is_empty(batch)
+            said.append(is_empty)
+            if not is_empty:
+                keys[s] = source.keys(batch)
+        active, which = self._active.get(tuple(said)) or self._find_active(batch, tuple(said))
         unknown = np.empty(n, np.int64)
         rows = np.empty((n, batch.n_tokens), np.int32)
         while True:
             for s in active:
-                self._list(s)
+                if self._cached[s].version != self._versions[s]:
+                    self._list(s)
             arguments = which, keys, batch.offsets, rows, unknown, feature_ids, numeric
             if not self._encode(self._listed, *arguments):
                 return
-            for s, n_unknown in zip(active, unknown.tolist(), strict=True):
-                if n_unknown:
+            n_unknown = unknown.tolist()
+            for s in active:
+                if n_unknown[s]:
                     self._cached[s].add(batch)
 
+    def _find_active(
+        self, batch: Batch, said: tuple[Any, ...]
+    ) -> tuple[list[int], npt.NDArray[np.int64]]:
+        """The sources that are not empty, kept by what they said of it: that repeats itself."""
+        if len(self._active) >= MANY_ANSWERS:
+            self._active.clear()
+        active = [s for s, own in enumerate(self._cached) if not own.source.is_empty(batch)]
+        self._active[said] = found = active, np.array(active, np.int64)
+        return found
+
     def _list(self, s: int) -> None:
-        """List a source anew if it has changed."""
+        """List a source anew."""
         own = self._cached[s]
-        if own.version != self._versions[s]:
-            self._listed[s] = own.listed()
-            self._versions[s] = own.version
+        self._listed[s] = own.listed()
+        self._versions[s] = own.version
+
+
+class _DocumentRows:
+    """The sources of document columns, whose keys are found together.
+
+    own: Their places among all sources.
+    """
+
+    def __init__(self, sources: Sequence[CachedSource]) -> None:
+        found = {s: own.source for s, own in enumerate(sources)}
+        columns = {s: own for s, own in found.items() if isinstance(own, DocumentColumn)}
+        self._words = next((column.words for column in columns.values()), None)
+        columns = {s: column for s, column in columns.items() if column.words is self._words}
+        self.own = list(columns)
+        self._at = _places(self.own)
+        self._rows = _places([ROW_OF[column.kind] for column in columns.values()])
+        self._columns = columns
+
+    def write(self, batch: Batch, keys: npt.NDArray[np.uint64]) -> Any:
+        """Write their rows of keys; returns what decides which of them are empty."""
+        if self._words is None:
+            return None
+        few = self._words.few(batch)
+        if few is not None:
+            keys[self._at] = few.table[self._rows]
+            return few.bits
+        for s, column in self._columns.items():
+            keys[s] = column.keys(batch)
+        return tuple(column.is_empty(batch) for column in self._columns.values())
+
+
+def _places(numbers: list[int]) -> slice | npt.NDArray[np.int64]:
+    """Rows by their numbers: a slice, which is quicker, if they follow each other."""
+    run = slice(numbers[0], numbers[0] + len(numbers)) if numbers else slice(0)
+    return run if numbers == [*range(run.start or 0, run.stop)] else np.array(numbers, np.int64)
 
 
 def _address(array: npt.NDArray[Any]) -> int:

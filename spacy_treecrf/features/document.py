@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from operator import is_
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +25,7 @@ NO_NUMBERS = np.empty((0, 0))
 CASES = ("", "lower", "title", "upper", "mixed")  # by the numbers of kernels.repeats
 MOST_REPEATS = 3
 NOWHERE = -1  # kernels.repeats.NOWHERE
+UNKNOWN = -1  # kernels.document_keys.UNKNOWN
 RUN_EDGE = 1  # kernels.capital_runs.EDGE; importing it here would load numba
 KINDS = ("case", "repeated", "neighbours", "heading", "runs", "opening")
 MANY_WORDS = 2**15
@@ -51,12 +55,22 @@ class DocumentWords:
         if len(self._words) > most:
             self._begin()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: no addresses in the memory of this one."""
+        return {**self.__dict__, "_listed": None}
+
     def _begin(self) -> None:
         self._words = WordTable(2, np.int32)  # columns: id of the lower-case form, case
         self._lower: dict[str, int] = {}
         self._counts = np.empty((0, len(CASES)), np.int32)
         self._first = np.empty((0, 2), np.int64)
         self._best_run = np.empty((0, 2), np.int64)
+        self._listed: _Listed | None = None
+
+    def few(self, batch: Batch) -> _FewKeys | None:
+        """The keys of all columns at once; None where they are found one by one."""
+        found = batch.memo.get(self) or self._found(batch)
+        return found if type(found) is _FewKeys else None
 
     def keys(self, batch: Batch, column: str) -> Keys:
         """The key of every token in a column; 0 is nothing. shape: (n_tokens,)"""
@@ -74,6 +88,27 @@ class DocumentWords:
 
     def _find(self, batch: Batch) -> _BatchKeys | _FewKeys:
         self.forget(MANY_WORDS)
+        if batch.few and self.wanted.issuperset(ALL):
+            return self._find_few(batch)
+        words, table, *scratch = self._rows(batch), self._words.table, *self._scratch()
+        return _BatchKeys(batch, words, table, *scratch)
+
+    def _find_few(self, batch: Batch) -> _FewKeys:
+        listed = self._listed
+        found = None if listed is None else listed.find(batch)
+        if found is None:  # there are new words
+            self._rows(batch)
+            if listed is None or not listed.is_of(self._words, self._scratch()):
+                listed = self._listed = _Listed(self._words, self._scratch())
+            found = listed.find(batch)
+            assert found is not None
+        return found
+
+    def _scratch(self) -> tuple[npt.NDArray[Any], ...]:
+        return self._counts, self._first, self._best_run
+
+    def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
+        """The row of each token's word in the table, which gets new words, and scratch for them."""
         words = self._words.rows(batch.array(ORTH), lambda new: self._describe(batch.strings(new)))
         if len(self._lower) > len(self._counts):
             self._counts = grown(self._counts, len(self._lower))
@@ -82,10 +117,7 @@ class DocumentWords:
             self._counts[:] = 0
             self._first[:] = NOWHERE
             self._best_run[:] = NOWHERE
-        scratch = self._counts, self._first, self._best_run
-        if batch.few and self.wanted.issuperset(ALL):
-            return _FewKeys(batch, words, self._words.table, scratch)
-        return _BatchKeys(batch, words, self._words.table, scratch)
+        return words
 
     def _describe(self, texts: list[str]) -> npt.NDArray[np.int32]:
         ids = self._lower
@@ -93,30 +125,43 @@ class DocumentWords:
         return np.array(rows, np.int32).reshape(-1, 2)
 
 
+class _Listed:
+    """A table of words, and scratch, listed for a kernel that finds all keys of few tokens."""
+
+    def __init__(self, words: WordTable, scratch: tuple[npt.NDArray[Any], ...]) -> None:
+        from spacy_treecrf.features.kernels.document_keys import document_keys, listed_table
+
+        self._find = document_keys
+        self._kept = [*words.arrays(), *scratch]
+        self._listed = listed_table(self._kept)
+
+    def is_of(self, words: WordTable, scratch: tuple[npt.NDArray[Any], ...]) -> bool:
+        """Whether these arrays are the ones that are listed."""
+        return all(map(is_, self._kept, (*words.arrays(), *scratch)))
+
+    def find(self, batch: Batch) -> _FewKeys | None:
+        """The keys of all columns; None if the table does not have a word."""
+        keys = np.empty((len(ALL), batch.n_tokens), np.uint64)
+        tokens = batch.array(ORTH), batch.offsets, batch.doc_offsets
+        bits = self._find(self._listed, *tokens, MOST_REPEATS, keys)
+        return None if bits == UNKNOWN else _FewKeys(keys, bits)
+
+
 class _FewKeys:
-    """The keys of all document columns of few tokens; see `_BatchKeys`."""
+    """The keys of all document columns of few tokens; see `_BatchKeys`.
 
-    def __init__(
-        self,
-        batch: Batch,
-        words: npt.NDArray[np.int32],
-        table: npt.NDArray[np.int32],
-        scratch: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    ) -> None:
-        from spacy_treecrf.features.kernels.document_keys import document_keys
+    table: (len(ALL), n_tokens). bits: One for each of ALL, whether any token has something there.
+    """
 
-        keys = self._keys = np.empty((len(ALL), batch.n_tokens), np.uint64)
-        n, past = len(REPEATS), len(REPEATS) + len(RUNS)
-        parts = keys, keys[:n], keys[n:past], keys[past], keys[past + 1]
-        tokens = batch.array(ORTH), words, table, batch.offsets, batch.doc_offsets
-        self._bits = document_keys(*tokens, scratch, MOST_REPEATS, parts)
+    def __init__(self, table: Keys, bits: int) -> None:
+        self.table, self.bits = table, bits
 
     def keys(self, column: str) -> Keys:
-        keys: Keys = self._keys[ROW_OF[column]]
+        keys: Keys = self.table[ROW_OF[column]]
         return keys
 
     def has_values(self, column: str) -> bool:
-        return bool(self._bits >> ROW_OF[column] & 1)
+        return bool(self.bits >> ROW_OF[column] & 1)
 
 
 class _BatchKeys:
@@ -125,7 +170,7 @@ class _BatchKeys:
     Columns that a model does not have cost nothing, and their kernels are not compiled.
 
     words: of each token, its row of `table`: id of the lower-case form, and case.
-    scratch: of the kernels, one row for each lower-case form: counts, first places, best runs.
+    counts, first, best_run: scratch of the kernels, one row for each lower-case form.
     """
 
     def __init__(
@@ -133,13 +178,15 @@ class _BatchKeys:
         batch: Batch,
         words: npt.NDArray[np.int32],
         table: npt.NDArray[np.int32],
-        scratch: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]],
+        counts: npt.NDArray[np.int32],
+        first: npt.NDArray[np.int64],
+        best_run: npt.NDArray[np.int64],
     ) -> None:
         from spacy_treecrf.features.kernels.repeats import Tokens
 
         self._n_docs = len(batch.docs)
         self._tokens = Tokens(batch.array(ORTH), words, table, batch.offsets, batch.doc_offsets)
-        self._counts, self._first, self._best_run = scratch
+        self._counts, self._first, self._best_run = counts, first, best_run
         self._keys: dict[str, Keys] = {}
         self._has_values: dict[str, bool] = {}
         self._bounds: npt.NDArray[np.int64] | None = None  # of the sequence of each token

@@ -32,6 +32,7 @@ EncodedRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
 # Words that caches keep beyond a memory zone, so that the common ones are found out once.
 KEPT_WORDS = 2**14
+NOTHING = -1  # words kept: all caches begin anew
 
 
 class FeatureExtractor(Protocol):
@@ -268,6 +269,9 @@ class Extractor:
             or cache.columns is not columns
             or cache.stamps != stamps
         ):
+            if cache is not None and not cache.whole:
+                for source in self.sources:
+                    source.forget(NOTHING)  # which may have been left in the midst as well
             tables = tables_of(columns, self.sources, self.outside_is_missing)
             cache = self._cache = _Cache(vocab, columns, stamps, self.sources, tables)
         return cache

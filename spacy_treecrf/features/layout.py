@@ -95,9 +95,6 @@ class SourceTable:
         self.feature_ids: npt.NDArray[np.int32] = np.empty((0, 0), np.int32)
         self.bins: npt.NDArray[np.uint8] = np.empty((0, 0), np.uint8)
         self.runs: tuple[tuple[npt.NDArray[np.int64], ...], ...] = ()
-        # What kernels need of `texts` and `numbers`; made when first needed.
-        self._flat_texts: TextColumns | None = None
-        self._binned: BinnedColumns | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -125,15 +122,19 @@ class SourceTable:
         """The values that have ids, and the columns of numbers."""
         return KnownValues({name: c.index for name, c in self.texts.items()}, list(self.numbers))
 
+    def make_room(self, n_rows: int) -> None:
+        """Make room for so many rows in all."""
+        if n_rows > len(self.feature_ids):
+            self.feature_ids = grown(self.feature_ids, n_rows)
+            self.bins = grown(self.bins, n_rows)
+
     def add(self, first: int, n_rows: int, found: NumberedValues) -> None:
         """Fill rows from `first` on with what was found."""
-        if first + n_rows > len(self.feature_ids):
-            self.feature_ids = grown(self.feature_ids, first + n_rows)
-            self.bins = grown(self.bins, first + n_rows)
+        self.make_room(first + n_rows)
         write_ids, write_bins, write_vector_bins = _writers()
         if self.texts:
             feature_ids = self.feature_ids[first : first + n_rows]
-            write_ids(found.values, self._text_columns(), feature_ids)
+            write_ids(found.values, self.text_columns, feature_ids)
             for name in found.missing.keys() & self.texts.keys():
                 at = np.array(self.texts[name].cells)
                 where = np.flatnonzero(found.missing[name])
@@ -141,40 +142,39 @@ class SourceTable:
         if self.numbers:
             bins = self.bins[first : first + n_rows]
             if isinstance(found.numbers, VectorRows):
-                write_vector_bins(*found.numbers, self._binned_columns(), bins)
+                write_vector_bins(*found.numbers, self.binned_columns, bins)
             else:
-                write_bins(found.numbers, self._binned_columns(), bins)
+                write_bins(found.numbers, self.binned_columns, bins)
 
-    def _text_columns(self) -> TextColumns:
-        """The text columns as the kernel sees them."""
+    @cached
+    def text_columns(self) -> TextColumns:
+        """The text columns as kernels see them."""
         from spacy_treecrf.features.kernels.text_values import TextColumns
 
-        if self._flat_texts is None:
-            columns = list(self.texts.values())
-            self._flat_texts = TextColumns(
-                ids=np.concatenate([column.ids.ravel() for column in columns]),
-                id_first=np.cumsum([0, *(column.ids.size for column in columns)], dtype=np.int64),
-                cells=np.concatenate([column.cells for column in columns]).astype(np.int64),
-                cell_first=np.cumsum([0, *(len(c.cells) for c in columns)], dtype=np.int64),
-            )
-            for column, start in zip(columns, self._flat_texts.id_first.tolist(), strict=False):
-                flat = self._flat_texts.ids[start : start + column.ids.size]
-                column.ids = flat.reshape(column.ids.shape)  # so that they are stored once
-        return self._flat_texts
+        columns = list(self.texts.values())
+        flat = TextColumns(
+            ids=np.concatenate([column.ids.ravel() for column in columns]),
+            id_first=np.cumsum([0, *(column.ids.size for column in columns)], dtype=np.int64),
+            cells=np.concatenate([column.cells for column in columns]).astype(np.int64),
+            cell_first=np.cumsum([0, *(len(c.cells) for c in columns)], dtype=np.int64),
+        )
+        for column, start in zip(columns, flat.id_first.tolist(), strict=False):
+            own = flat.ids[start : start + column.ids.size]
+            column.ids = own.reshape(column.ids.shape)  # so that they are stored once
+        return flat
 
-    def _binned_columns(self) -> BinnedColumns:
-        """The numeric columns as the kernel sees them."""
+    @cached
+    def binned_columns(self) -> BinnedColumns:
+        """The numeric columns as kernels see them."""
         from spacy_treecrf.features.kernels.bins import BinnedColumns
 
-        if self._binned is None:
-            cells, edges = zip(*self.numbers.values(), strict=True)
-            self._binned = BinnedColumns(
-                edges=np.concatenate(edges).astype(np.float64),
-                edge_first=np.cumsum([0, *map(len, edges)], dtype=np.int64),
-                cells=np.concatenate(cells).astype(np.int64),
-                cell_first=np.cumsum([0, *map(len, cells)], dtype=np.int64),
-            )
-        return self._binned
+        cells, edges = zip(*self.numbers.values(), strict=True) if self.numbers else ((), ())
+        return BinnedColumns(
+            edges=np.concatenate([np.empty(0), *edges]),
+            edge_first=np.cumsum([0, *map(len, edges)], dtype=np.int64),
+            cells=np.array([cell for own in cells for cell in own], np.int64),
+            cell_first=np.cumsum([0, *map(len, cells)], dtype=np.int64),
+        )
 
     def gather(
         self,

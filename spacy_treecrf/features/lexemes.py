@@ -143,69 +143,77 @@ class LexemeSource(Source):
         keys = batch.array(ORTH)[positions]
         texts = batch.strings(keys)
         lowers = [text.lower() for text in texts]
-        of_clusters: dict[str, list[int]] = {}
+        values = self.numbers_of_texts(batch.vocab, keys.tolist(), texts, lowers, known)
         if self.clusters is not None:
-            of_clusters = self._numbered_clusters(self.clusters.paths_of(keys, lowers), known)
-        order, affixes, others = known.memo.get("columns") or self._in_turn(known)
+            values += self._numbered_clusters(self.clusters.paths_of(keys, lowers), known)
+        found = np.empty((len(known.texts), len(keys)), np.int64)
+        found[self.column_order(known)] = np.array(values, np.int64).reshape(found.shape)
+        return NumberedValues(found, self._numbers(batch, keys, texts, lowers, known))
+
+    def numbers_of_texts(
+        self, vocab: Vocab, keys: list[int], texts: list[str], lowers: list[str], known: KnownValues
+    ) -> list[int]:
+        """The numbers of words' values in all columns but clusters, see `column_order`."""
+        columns = known.memo.get("columns")
+        if columns is None:
+            columns = known.memo["columns"] = self._columns(known)
+        affixes, of_lower, of_text, of_lexeme = columns
         # One list for all affixes: for a few words, a list takes longer to begin than to fill.
         values = [
             get(lower[part], 0) if len(lower) >= n else 0
             for get, n, part in affixes
             for lower in lowers
         ]
-        lexemes: list[Lexeme] | None = None
-        for column, get in others:
-            if column in self._of_lower:
-                own = [get(lower, 0) for lower in lowers]
-            elif column in of_clusters:
-                own = of_clusters[column]
-            elif column == "orth":
-                own = [get(text, 0) for text in texts]
-            elif column in self._of_text:
-                of_text = self._of_text[column]
-                own = [get(of_text(text), 0) for text in texts]
-            else:
-                if lexemes is None:
-                    vocab = batch.vocab
-                    lexemes = [vocab[key] for key in keys.tolist()]
-                of_lexeme = self._of_lexeme[column]
-                own = [get(of_lexeme(lexeme), 0) for lexeme in lexemes]
-            values += own
-        found = np.array(values, np.int64).reshape(len(order), len(keys))[order]
-        return NumberedValues(found, self._numbers(batch, keys, texts, lowers, known))
+        for get in of_lower:
+            values += [get(lower, 0) for lower in lowers]
+        for get, read in of_text:
+            values += [get(read(text), 0) for text in texts]
+        if of_lexeme:
+            lexemes = [vocab[key] for key in keys]
+            for get, read in of_lexeme:
+                values += [get(read(lexeme), 0) for lexeme in lexemes]
+        return values
 
-    def _in_turn(self, known: KnownValues) -> tuple[npt.NDArray[np.int64], list[Any], list[Any]]:
-        """The columns in the order in which `numbered` goes through them.
+    def column_order(self, known: KnownValues) -> npt.NDArray[np.int64]:
+        """Where the columns are in `known`, in the order in which `numbers_of_texts` has them.
 
-        Returns the row of each known column in that order, the affixes (how to get the number of a
-        value, their length, which part of a word), and the other columns (name, how to get it).
+        Affixes, the lower-case form, other texts, attributes of lexemes; then clusters, which it
+        does not have.
         """
-        names = sorted(known.texts, key=lambda name: name not in self._affixes)
-        order = np.array([names.index(name) for name in known.texts], np.int64)
-        affixes = [
-            (known.texts[name].get, *self._affixes[name]) for name in names if name in self._affixes
-        ]
-        others = [(name, known.texts[name].get) for name in names[len(affixes) :]]
-        known.memo["columns"] = found = order, affixes, others
-        return found
+        order = known.memo.get("order")
+        if order is None:
+            kinds = self._affixes, {"lower"}, self._of_text, self._of_lexeme
+            names = [name for kind in kinds for name in kind if name in known.texts]
+            names += [name for name in known.texts if name not in self.windows]
+            places = {name: place for place, name in enumerate(known.texts)}
+            order = known.memo["order"] = np.array([places[name] for name in names], np.int64)
+        return order
 
-    def _numbered_clusters(self, paths: list[int], known: KnownValues) -> dict[str, list[int]]:
-        """The number of the cluster of each path, by column; there are few different paths."""
+    def _columns(self, known: KnownValues) -> tuple[list[Any], ...]:
+        """How the numbers of affixes, lower-case forms, other texts and lexemes are found."""
+        get = {name: numbers.get for name, numbers in known.texts.items()}
+        return (
+            [(get[name], *own) for name, own in self._affixes.items() if name in get],
+            [get["lower"]] if "lower" in get else [],
+            [(get[name], read) for name, read in self._of_text.items() if name in get],
+            [(get[name], read) for name, read in self._of_lexeme.items() if name in get],
+        )
+
+    def _numbered_clusters(self, paths: list[int], known: KnownValues) -> list[int]:
+        """The number of the cluster of each path, column by column; few paths are different."""
         clusters = self.clusters
         assert clusters is not None
         if "clusters" not in known.memo:
-            columns = [column for column in clusters.columns if column in known.texts]
+            columns = [column for column in known.texts if column in clusters.columns]
             known.memo["clusters"] = columns, {}
         columns, of_path = known.memo["clusters"]
         for path in paths:
             if path not in of_path:
-                texts = [clusters.text(column, path) for column in columns]
                 of_path[path] = [
-                    known.texts[column].get(text, 0)
-                    for column, text in zip(columns, texts, strict=True)
+                    known.texts[column].get(clusters.text(column, path), 0) for column in columns
                 ]
         of_words = [of_path[path] for path in paths]
-        return {column: [own[c] for own in of_words] for c, column in enumerate(columns)}
+        return [own[c] for c in range(len(columns)) for own in of_words]
 
     def _numbers(
         self,
@@ -221,20 +229,24 @@ class LexemeSource(Source):
         dimensions = known.memo.get("dimensions")
         if dimensions is None:  # once for these columns and vectors, see `stamp`
             self.vectors.check(batch.vocab)
-            dimensions = np.array([int(name.removeprefix("vector")) for name in known.numbers])
-            known.memo["dimensions"] = dimensions
+            dimensions = known.memo["dimensions"] = self.dimensions(known)
         rows = self.vectors.rows_of(batch.vocab, keys, lowers)
         if rows is not None:
             return VectorRows(rows[0], np.array(rows[1]), dimensions)
         values = self.vectors.checked_values(batch.vocab, keys, texts, lowers)
         return np.ascontiguousarray(values[:, dimensions].T)
 
+    def dimensions(self, known: KnownValues) -> npt.NDArray[np.int64]:
+        """The dimension of vectors that each column of numbers is."""
+        return np.array([int(name.removeprefix("vector")) for name in known.numbers], np.int64)
+
     def stamp(self, vocab: Vocab) -> Any:
         if self.vectors is None and "is_oov" not in self.windows:
             return None
         # The vectors are held, so that others that replace them cannot get the same id.
-        self._stamped = vectors = vocab.vectors
-        return id(vectors), vectors.shape, vectors.n_keys
+        vectors = vocab.vectors
+        self._stamped = vectors, vectors.data
+        return id(vectors), id(vectors.data), vectors.shape, vectors.n_keys
 
     def check(self, vocab: Vocab) -> None:
         if self.clusters is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,14 @@ from spacy_treecrf.storage.state_reader import StateReader
 
 KINDS = ("numeric", "indicators")
 MAX_SAMPLE = 2**17  # tokens that quantiles are taken from
+
+
+class KeyedVectors(NamedTuple):
+    """Vectors and where those of words are, by the words' keys, which rise."""
+
+    keys: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.int32]
+    vectors: npt.NDArray[np.float32]
 
 
 class Vectors:
@@ -128,17 +136,21 @@ class Vectors:
         It is the quick way to what `checked_values` returns, for vectors as spaCy makes them.
         """
         vectors = vocab.vectors
-        data = vectors.data
-        if (
-            vectors.attr != ORTH
-            or not isinstance(data, np.ndarray)
-            or data.dtype != np.float32
-            or not data.flags.c_contiguous
-            or str(vectors.mode) == "floret"
-            or not hasattr(vectors, "key2row")
-        ):
+        if not _are_usual(vectors):
             return None
-        return data, _rows_of(vectors.key2row.get, keys.tolist(), lowers)
+        return vectors.data, _rows_of(vectors.key2row.get, keys.tolist(), lowers)
+
+    def keyed(self, vocab: Vocab) -> KeyedVectors | None:
+        """All vectors by the keys of words, which fit; None where `rows_of` returns None."""
+        self.check(vocab)
+        vectors = vocab.vectors
+        if not _are_usual(vectors):
+            return None
+        row_of = vectors.key2row
+        keys = np.fromiter(row_of.keys(), np.uint64, len(row_of))
+        order = np.argsort(keys)
+        rows = np.fromiter(row_of.values(), np.int32, len(row_of))
+        return KeyedVectors(keys[order], rows[order], vectors.data)
 
     def to_state(self) -> dict[str, Any]:
         return {"width": self.width, "edges": self.edges}
@@ -150,6 +162,19 @@ class Vectors:
         if (edges[:, 1:] < edges[:, :-1]).any():
             reader.fail("edges", "rising values in each row", "others")
         self.width, self.edges = width, edges
+
+
+def _are_usual(vectors: Any) -> bool:
+    """Whether vectors are a table in memory with a row for each word as it is written."""
+    data = vectors.data
+    return (
+        vectors.attr == ORTH
+        and isinstance(data, np.ndarray)
+        and data.dtype == np.float32
+        and data.flags.c_contiguous
+        and str(vectors.mode) != "floret"
+        and hasattr(vectors, "key2row")
+    )
 
 
 def _rows_of(row_of: Callable[[int, int], int], keys: list[int], lowers: list[str]) -> list[int]:

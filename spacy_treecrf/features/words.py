@@ -25,6 +25,14 @@ class WordTable:
         """The rows found so far. shape: (at least the number of rows, width)"""
         return self._table
 
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        """The places of keys and their rows, as `find_place` takes them, and the table of rows.
+
+        There is a key or more.
+        """
+        assert self._keys is not None
+        return [self._keys.keys, self._keys.rows, self._table]
+
     def __len__(self) -> int:
         return 0 if self._keys is None else len(self._keys)
 

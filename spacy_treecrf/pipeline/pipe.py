@@ -238,8 +238,8 @@ class TreeCRF(StoredPipe):
 
         There the labels of held-out examples are right as often as the model says, in the mean.
         The most probable labels stay as they are; probabilities of labels, spans and n-best lists
-        still agree with each other. Pipes before this one must have run on the predicted docs. Returns the
-        temperature.
+        still agree with each other. Pipes before this one must have run on the predicted docs.
+        Returns the temperature.
         """
         from spacy_treecrf.models.calibrating import honest_temperature
         from spacy_treecrf.models.crf import CRF

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,7 @@ if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
     from spacy_treecrf.models.predictor import ScoredSequences
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """What the model says of one doc."""
 
     labels: list[str]  # of its tokens
@@ -70,6 +68,8 @@ def predictions_of(
             labels = labels_of_spans(spans, len(labels))
             id_of = {name: i for i, name in enumerate(names)}
             ids = np.array([id_of[label] for label in labels], np.int32)
+    if len(docs) == 1:
+        return [Prediction(labels, spans)], ids
     predictions = []
     at = 0
     for first, last in pairwise(accumulate(map(len, docs), initial=0)):
@@ -89,6 +89,10 @@ def with_probabilities(
 
     ids: of all their labels, laid end to end.
     """
+    if len(predictions) == 1:
+        labels, spans, *_ = predictions[0]
+        found = scored.probabilities_of(ids, [(start, end) for start, end, _ in spans])
+        return [Prediction(labels, spans, *found)]
     bounds = list(accumulate((len(own.labels) for own in predictions), initial=0))
     rows = [
         (first + start, first + end)

@@ -234,6 +234,7 @@ _PREDICTING = (
     "features.kernels.capital_runs",
     "features.kernels.document_keys",
     "features.kernels.key_table",
+    "features.kernels.new_words",
     "features.kernels.phrases",
     "features.kernels.repeats",
     "features.kernels.small_batches",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from copy import deepcopy
+from typing import Any
+
 import numpy as np
 import pytest
 import spacy
@@ -12,7 +16,7 @@ from spacy.tokens import Doc
 
 from spacy_treecrf.features import extractor
 from spacy_treecrf.features.batch import ORTH, Batch
-from spacy_treecrf.features.document import KINDS
+from spacy_treecrf.features.document import KINDS, DocumentColumn, DocumentWords
 from spacy_treecrf.features.extractor import Extractor
 from spacy_treecrf.features.layout import tables_of
 from spacy_treecrf.features.source import Source
@@ -76,6 +80,9 @@ def test_few_tokens_have_the_cells_of_the_ordinary_way(
             patch.undo()
             np.testing.assert_array_equal(encoded[0], expected[0])
             np.testing.assert_array_equal(encoded[1], expected[1])
+    if any(word for texts in batches for text in texts for word in text):
+        assert quick._cache is not None
+        assert quick._cache.sources[0]._quick is not None, "new words went the ordinary way"
 
 
 @settings(max_examples=40, deadline=None)
@@ -117,3 +124,110 @@ def test_what_is_forgotten_is_found_again(nlp: Language, monkeypatch: pytest.Mon
         encoded = features.encode([doc], offsets, columns)
         np.testing.assert_array_equal(encoded[0], expected[0])
         np.testing.assert_array_equal(encoded[1], expected[1])
+
+
+@pytest.mark.parametrize("setting", ["clusters", "vectors", "attrs", "document"])
+def test_sources_without_some_columns_have_the_cells_of_the_ordinary_way(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    given = {"clusters": [2, 0], "vectors": 4, "attrs": {"LOWER": [0, 1]}, "document": ["runs"]}
+    given[setting] = {"clusters": [], "vectors": 0, "attrs": {}, "document": []}[setting]
+    features = create_token_features(**given)
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    doc = Doc(nlp.vocab, words=NEW_WORDS)
+    expected = features.encode([doc], offsets_of([doc]), columns)
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    features._cache = None
+    encoded = features.encode([doc], offsets_of([doc]), columns)
+    np.testing.assert_array_equal(encoded[0], expected[0])
+    np.testing.assert_array_equal(encoded[1], expected[1])
+
+
+def test_vectors_that_replace_others_count(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    doc = Doc(nlp.vocab, words=["Ann", "unseen"])
+    before = features.encode([doc], offsets_of([doc]), columns)[1]
+    vectors = nlp.vocab.vectors
+    kept = vectors.data
+    try:
+        # By dimension, as some files have them: then words take the ordinary way.
+        vectors.data = np.asfortranarray(kept[::-1])
+        found = features.encode([doc], offsets_of([doc]), columns)[1]
+        assert (found != before).any()
+        vectors.data = kept.copy()
+        assert (features.encode([doc], offsets_of([doc]), columns)[1] == before).all()
+    finally:
+        vectors.data = kept
+
+
+def test_copies_have_tables_of_their_own(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    first, second = docs_of(nlp, [["Ann", "saw", "Bob"], ["Ann", "saw", "Yorks", "Yorks"]])
+    expected = [features.encode([doc], offsets_of([doc]), columns) for doc in (first, second)]
+    twin = deepcopy(features)
+    words = [source.words for source in twin.sources if isinstance(source, DocumentColumn)]
+    assert words[0]._listed is None, "addresses of the original"
+    del features
+    for doc, own in zip((first, second), expected, strict=True):
+        encoded = twin.encode([doc], offsets_of([doc]), columns)
+        np.testing.assert_array_equal(encoded[0], own[0])
+        np.testing.assert_array_equal(encoded[1], own[1])
+
+
+def test_tables_that_grow_have_the_cells_of_the_ordinary_way(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    words = [f"{start}{i}" for i in range(700) for start in ("Ann", "york", "X")]
+    docs = docs_of(nlp, [[*words[i : i + 7], "Ann", words[i]] for i in range(0, len(words), 7)])
+    expected = [features.encode([doc], offsets_of([doc]), columns) for doc in docs]
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    quick = deepcopy(features)
+    for doc, own in zip(docs, expected, strict=True):
+        encoded = quick.encode([doc], offsets_of([doc]), columns)
+        np.testing.assert_array_equal(encoded[0], own[0])
+        np.testing.assert_array_equal(encoded[1], own[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_process_that_was_forked_in_the_midst_of_new_words_begins_anew(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    doc = Doc(nlp.vocab, words=NEW_WORDS)
+    expected = features.encode([doc], offsets_of([doc]), columns)
+    features = deepcopy(features)
+    features._cache = None
+    for source in features.sources:
+        source.forget(-1)
+    describe = DocumentWords._describe
+
+    def fork_and_describe(self: DocumentWords, texts: list[str]) -> Any:
+        monkeypatch.undo()
+        monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                encoded = features.encode([doc], offsets_of([doc]), columns)
+                status = int(any((a != b).any() for a, b in zip(encoded, expected, strict=True)))
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0, "the child crashed, or has other cells"
+        return describe(self, texts)
+
+    monkeypatch.setattr(DocumentWords, "_describe", fork_and_describe)
+    encoded = features.encode([doc], offsets_of([doc]), columns)
+    np.testing.assert_array_equal(encoded[0], expected[0])

@@ -262,7 +262,7 @@ class AttributeIds:
     def _digits_of(self, i: int, value: float) -> list[int]:
         if abs(value) >= VALUE_LIMIT:
             problem = (
-                f"gives {self._name(i)!r} the value {value:g}; this model takes values up to "
+                f"gives {self._name(i)!r} the value {value:g}; this model takes values below "
                 f"{VALUE_LIMIT:g}: scale it down in training, or train a new model"
             )
             raise _Refused(ValueError, problem)

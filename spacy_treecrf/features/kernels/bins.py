@@ -21,7 +21,7 @@ class BinnedColumns(NamedTuple):
 
 
 @step
-def _write_bin(
+def write_bin(
     value: float, column: int, columns: BinnedColumns, out: npt.NDArray[np.uint8]
 ) -> None:
     """Write the bin of a number, 1 + how many edges are below it, into a row; NaN is missing."""
@@ -50,7 +50,7 @@ def write_bins(
     """
     for column in range(numbers.shape[0]):
         for row in range(numbers.shape[1]):
-            _write_bin(numbers[column, row], column, columns, out[row])
+            write_bin(numbers[column, row], column, columns, out[row])
 
 
 @kernel
@@ -70,4 +70,4 @@ def write_vector_bins(
             value = np.nan
             if words[row] >= 0:
                 value = np.float64(vectors[words[row], dimensions[column]])
-            _write_bin(value if np.isfinite(value) else np.nan, column, columns, out[row])
+            write_bin(value if np.isfinite(value) else np.nan, column, columns, out[row])

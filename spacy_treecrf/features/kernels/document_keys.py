@@ -2,50 +2,89 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.intrinsics import carray, pointer_to
+from spacy_treecrf.engine.kernel import kernel, step
 from spacy_treecrf.features.kernels.capital_runs import N_RUN_KEYS, run_keys
+from spacy_treecrf.features.kernels.key_table import EMPTY, find_place
 from spacy_treecrf.features.kernels.repeats import N_KEYS, Tokens, find_headings, repeat_keys
 
 Keys = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
 
 # Rows of what `document_keys` writes: those of `repeat_keys`, those of `run_keys`, and these.
 HEADING = N_KEYS + N_RUN_KEYS
 OPENING = HEADING + 1
 N_DOCUMENT_KEYS = OPENING + 1
+UNKNOWN = -1
+KEY_BYTES = 8
+
+# Rows of the list: what a table of words has, then scratch of `repeat_keys` and `run_keys`.
+TABLE_KEYS, TABLE_ROWS, TABLE, COUNTS, FIRST, BEST = range(6)
+
+
+def listed_table(arrays: list[npt.NDArray[Any]]) -> Ints:
+    """Address and lengths of arrays, which must live as long as these. shape: (n_arrays, 3)"""
+    rows = [[part.ctypes.data, *part.shape, *[1] * (2 - part.ndim)] for part in arrays]
+    return np.array(rows, np.int64)
+
+
+@step
+def _int64_table(listed: Ints, i: int) -> Ints:
+    shape = listed[i, 1], listed[i, 2]
+    found: Ints = carray(pointer_to(listed[i, 0]), shape, np.int64)
+    return found
+
+
+@step
+def _int32_table(listed: Ints, i: int) -> npt.NDArray[np.int32]:
+    shape = listed[i, 1], listed[i, 2]
+    found: npt.NDArray[np.int32] = carray(pointer_to(listed[i, 0]), shape, np.int32)
+    return found
+
+
+@step
+def _rows(keys: Keys, first: int, n: int) -> Keys:
+    """Return some rows of keys; slices take long to compile."""
+    n_tokens = keys.shape[1]
+    address = np.int64(keys.ctypes.data) + KEY_BYTES * n_tokens * first
+    found: Keys = carray(pointer_to(address), (n, n_tokens), np.uint64)
+    return found
 
 
 @kernel
 def document_keys(
-    orth: npt.NDArray[np.uint64],
-    words: npt.NDArray[np.int32],
-    table: npt.NDArray[np.int32],
-    offsets: npt.NDArray[np.int64],
-    doc_offsets: npt.NDArray[np.int64],
-    scratch: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    most_repeats: int,
-    out: tuple[Keys, Keys, Keys, Keys, Keys],
+    listed: Ints, orth: Keys, offsets: Ints, doc_offsets: Ints, most_repeats: int, keys: Keys
 ) -> int:
     """Write all keys; returns a bit for each row of keys (N_DOCUMENT_KEYS, n_tokens) that has any.
 
-    The first arrays are those of `Tokens`. scratch: counts and first places of `repeat_keys`, and
-    the best places of `run_keys`; left as they were. out: All keys, and parts of the same array:
-    those of `repeat_keys`, of `run_keys`, HEADING and OPENING. Slices take long to compile.
+    Where the table does not have a word, it returns UNKNOWN. Scratch is left as it was.
     """
-    tokens = Tokens(orth, words, table, offsets, doc_offsets)
-    keys, repeats, run_parts, heading, opening = out
     n_tokens = len(orth)
+    shape = (listed[TABLE_KEYS, 1],)
+    table_keys = carray(pointer_to(listed[TABLE_KEYS, 0]), shape, np.uint64)
+    table_rows = carray(pointer_to(listed[TABLE_ROWS, 0]), shape, np.int32)
+    words = np.empty(n_tokens, np.int32)
+    for t in range(n_tokens):
+        words[t] = table_rows[find_place(table_keys, table_rows, orth[t])]
+        if words[t] == EMPTY:
+            return UNKNOWN
+    tokens = Tokens(orth, words, _int32_table(listed, TABLE), offsets, doc_offsets)
     bounds = np.empty((n_tokens, 2), np.int64)
+    heading = keys[HEADING]
     find_headings(tokens, bounds, heading)
-    counts, first, best = scratch
-    repeat_keys(tokens, bounds, counts, first, most_repeats, repeats)
+    counts, first = _int32_table(listed, COUNTS), _int64_table(listed, FIRST)
+    repeat_keys(tokens, bounds, counts, first, most_repeats, _rows(keys, 0, N_KEYS))
     runs = np.empty((n_tokens, 2), np.int64)
-    run_keys(tokens, heading, best, runs, run_parts)
+    best = _int64_table(listed, BEST)
+    run_keys(tokens, heading, best, runs, _rows(keys, N_KEYS, N_RUN_KEYS))
     for d in range(len(doc_offsets) - 1):
         for t in range(doc_offsets[d], doc_offsets[d + 1]):
-            opening[t] = orth[doc_offsets[d]]
+            keys[OPENING, t] = orth[doc_offsets[d]]
     found = 0
     for row in range(N_DOCUMENT_KEYS):
         for t in range(n_tokens):

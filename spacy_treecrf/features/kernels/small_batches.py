@@ -44,8 +44,8 @@ def encode_small(
 ) -> int:
     """Write the cells of some sources, or return how many keys have no row yet.
 
-    active: (n_active,), rows of the list. keys: (n_active, n_tokens). rows: scratch of the same
-    shape. unknown: (n_active,), how many keys of each source have no row.
+    active: Rows of the list. keys: (n_sources, n_tokens), also of those that are not active. rows:
+    scratch of the same shape. unknown: (n_sources,), how many keys of each have no row.
     """
     n_tokens = keys.shape[1]
     total = 0
@@ -54,11 +54,11 @@ def encode_small(
         shape = (listed[s, N_PLACES],)
         table = carray(pointer_to(listed[s, KEYS]), shape, np.uint64)
         table_rows = carray(pointer_to(listed[s, ROWS]), shape, np.int32)
-        unknown[a] = 0
+        unknown[s] = 0
         for t in range(n_tokens):
-            rows[a, t] = table_rows[find_place(table, table_rows, keys[a, t])]
-            unknown[a] += rows[a, t] == EMPTY
-        total += unknown[a]
+            rows[s, t] = table_rows[find_place(table, table_rows, keys[s, t])]
+            unknown[s] += rows[s, t] == EMPTY
+        total += unknown[s]
     if total > 0:
         return total
     for a in range(len(active)):
@@ -67,7 +67,7 @@ def encode_small(
             ids_shape = (1, listed[s, ID_WIDTH])  # rows are not counted
             ids = carray(pointer_to(listed[s, IDS]), ids_shape, np.int32)
             gather(
-                rows[a],
+                rows[s],
                 offsets,
                 ids,
                 _run(listed, s, ID_RUNS, N_ID_RUNS, 0),
@@ -80,7 +80,7 @@ def encode_small(
             bins_shape = (1, listed[s, BIN_WIDTH])
             bins = carray(pointer_to(listed[s, BINS]), bins_shape, np.uint8)
             gather(
-                rows[a],
+                rows[s],
                 offsets,
                 bins,
                 _run(listed, s, BIN_RUNS, N_BIN_RUNS, 0),

@@ -8,16 +8,15 @@ label as they did.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from spacy.attrs import LOWER, ORTH  # type: ignore[import-not-found]
+from spacy.attrs import IS_ALPHA, LOWER, ORTH  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
 from spacy_treecrf.pipeline.evidence.agreement import repeated_words
 from spacy_treecrf.pipeline.evidence.opinion_pool import evidence_of, types_of, words_of
-from spacy_treecrf.pipeline.evidence.parallels import FEWEST, like_places
+from spacy_treecrf.pipeline.evidence.parallels import FEWEST, like_places, may_look_alike
 from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
 from spacy_treecrf.pipeline.tasks.task import Task
 
@@ -103,16 +102,14 @@ def with_document_evidence(
 
 
 def may_have_places(doc: Doc, n_sequences: int) -> bool:
-    """Whether a doc repeats a capitalised word, or has enough runs of them for a list.
+    """Whether a doc repeats a capitalised word, or may have places that look alike.
 
     Most sentences that come one by one have neither, and need none of the arrays.
     """
-    values = doc.to_array([ORTH, LOWER]).tolist()
-    names = [lower for orth, lower in values if orth != lower]
+    values = doc.to_array([ORTH, LOWER, IS_ALPHA]).tolist()
+    names = [lower for orth, lower, _ in values if orth != lower]
     if len(set(names)) < len(names):
         return True
     if len(names) < FEWEST or n_sequences > 1:  # sequences cut runs
         return len(names) >= FEWEST
-    words = [orth == lower for orth, lower in values]
-    runs = [len(list(run)) for is_other, run in groupby(words) if not is_other]
-    return any(runs.count(length) >= FEWEST for length in set(runs))
+    return may_look_alike(values)

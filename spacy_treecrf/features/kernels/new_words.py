@@ -1,0 +1,244 @@
+"""The rows of a few new words by one call: their clusters, vectors, ids and bins.
+
+Each of these is a look-up in memory that the processor has not at hand; here they wait for each
+other's memory no longer than for one. Arrays are listed by their addresses, as in `small_batches`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.intrinsics import carray, pointer_to, prefetch, prefetch_cell
+from spacy_treecrf.engine.kernel import kernel, step
+from spacy_treecrf.features.kernels.bins import BinnedColumns, write_bin
+
+Ints = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+
+KEYS_IN_BUCKET = 8  # about
+NUMBERS_AT_ONCE = 16  # of 32 bits, that the processor brings into its cache together
+
+
+class KeyIndex(NamedTuple):
+    """Rising keys, spread evenly as hashes are, and where those with the same first bits begin."""
+
+    keys: Keys
+    first: npt.NDArray[np.int32]  # shape: (n_buckets + 1,)
+    shift: int  # bits of a key that do not tell its bucket
+
+
+def key_index(keys: Keys) -> KeyIndex:
+    """The index of rising keys."""
+    bits = max(1, (len(keys) // KEYS_IN_BUCKET).bit_length())
+    shift = 64 - bits
+    starts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(shift)
+    first = np.append(keys.searchsorted(starts), len(keys)).astype(np.int32)
+    return KeyIndex(np.ascontiguousarray(keys), first, shift)
+
+
+class WordArrays(NamedTuple):
+    """What is known of words, and where it is to be written; empty arrays where there is none.
+
+    The columns of a source in the order in which their values come: those that are given, then
+    clusters.
+    """
+
+    cluster_keys: Keys
+    cluster_first: npt.NDArray[np.int32]
+    cluster_of: npt.NDArray[np.int32]  # of each of cluster_keys
+    cluster_values: npt.NDArray[np.int32]  # shape: (n_clusters, n_columns)
+    vector_keys: Keys
+    vector_first: npt.NDArray[np.int32]
+    vector_of: npt.NDArray[np.int32]  # of each of vector_keys
+    vectors: npt.NDArray[np.float32]  # shape: (n_vectors, width)
+    dimensions: Ints  # of each column of numbers
+    columns: Ints  # where each column is in the next three; those of TextColumns
+    ids: npt.NDArray[np.int32]
+    id_first: Ints
+    cells: Ints
+    cell_first: Ints
+    edges: npt.NDArray[np.float64]  # this and the next are those of BinnedColumns
+    edge_first: Ints
+    bin_cells: Ints
+    bin_cell_first: Ints
+
+
+(
+    CLUSTER_KEYS,
+    CLUSTER_FIRST,
+    CLUSTER_OF,
+    CLUSTER_VALUES,
+    VECTOR_KEYS,
+    VECTOR_FIRST,
+    VECTOR_OF,
+    VECTORS,
+    DIMENSIONS,
+    COLUMNS,
+    IDS,
+    ID_FIRST,
+    CELLS,
+    CELL_FIRST,
+    EDGES,
+    EDGE_FIRST,
+    BIN_CELLS,
+    BIN_CELL_FIRST,
+) = range(18)
+
+
+def listed_words(
+    arrays: WordArrays, cluster_shift: int, vector_shift: int
+) -> tuple[Ints, list[npt.NDArray[Any]]]:
+    """Address and lengths of each array, and the arrays, which must live as long as these.
+
+    The last row has the shifts of the two indexes.
+    """
+    kept = [np.ascontiguousarray(part) for part in arrays]
+    rows = [[part.ctypes.data, *part.shape, *[1] * (2 - part.ndim)] for part in kept]
+    return np.array([*rows, [cluster_shift, vector_shift, 0]], np.int64), kept
+
+
+@step
+def _int32(listed: Ints, i: int) -> npt.NDArray[np.int32]:
+    found: npt.NDArray[np.int32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int32)
+    return found
+
+
+@step
+def _int64(listed: Ints, i: int) -> Ints:
+    found: Ints = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int64)
+    return found
+
+
+@step
+def _uint64(listed: Ints, i: int) -> Keys:
+    found: Keys = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint64)
+    return found
+
+
+@step
+def _ask_for(first: npt.NDArray[np.int32], shift: int, words: Keys) -> None:
+    """Bring the places of the keys' buckets into the cache."""
+    for i in range(len(words)):
+        prefetch_cell(first, np.int64(words[i] >> np.uint64(shift)))
+
+
+@step
+def _ask_for_keys(keys: Keys, first: npt.NDArray[np.int32], shift: int, words: Keys) -> None:
+    """Bring the beginning of the keys' buckets into the cache."""
+    for i in range(len(words)):
+        prefetch_cell(keys, np.int64(first[np.int64(words[i] >> np.uint64(shift))]))
+
+
+@step
+def place_of(keys: Keys, first: npt.NDArray[np.int32], shift: int, word: np.uint64) -> int:
+    """Return the place of a key, or -1."""
+    bucket = np.int64(word >> np.uint64(shift))
+    low = np.int64(first[bucket])
+    high = np.int64(first[bucket + 1])
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    if low < first[bucket + 1] and keys[low] == word:
+        return int(low)
+    return -1
+
+
+@step
+def _own_or_lower(
+    keys: Keys, first: npt.NDArray[np.int32], shift: int, words: Keys, word: int
+) -> int:
+    """Return the place of a word, or of its lower-case form, or -1. words: Both of all words."""
+    found = place_of(keys, first, shift, words[word])
+    if found < 0:
+        found = place_of(keys, first, shift, words[len(words) // 2 + word])
+    return int(found)
+
+
+@kernel
+def write_new_words(
+    listed: Ints,
+    words: Keys,
+    values: Ints,
+    first_row: int,
+    feature_ids: npt.NDArray[np.int32],
+    bins: npt.NDArray[np.uint8],
+) -> None:
+    """Write the rows of words from `first_row` on.
+
+    words: (2 * n_words,), the keys of words, then those of their lower-case forms. values: Of each
+    column that is given, the number of each word's value, (n_given * n_words,).
+    """
+    n_words = len(words) // 2
+    last = len(listed) - 1
+    cluster_keys, cluster_first = _uint64(listed, CLUSTER_KEYS), _int32(listed, CLUSTER_FIRST)
+    vector_keys, vector_first = _uint64(listed, VECTOR_KEYS), _int32(listed, VECTOR_FIRST)
+    cluster_shift, vector_shift = listed[last, 0], listed[last, 1]
+    n_cluster_columns, n_numbers = listed[CLUSTER_VALUES, 2], listed[DIMENSIONS, 1]
+    if n_cluster_columns > 0:
+        _ask_for(cluster_first, cluster_shift, words)
+    if n_numbers > 0:
+        _ask_for(vector_first, vector_shift, words)
+        _ask_for_keys(vector_keys, vector_first, vector_shift, words)
+    if n_cluster_columns > 0:
+        _ask_for_keys(cluster_keys, cluster_first, cluster_shift, words)
+
+    width = listed[VECTORS, 2]
+    vectors = carray(pointer_to(listed[VECTORS, 0]), (listed[VECTORS, 1], width), np.float32)
+    vector_of = _int32(listed, VECTOR_OF)
+    rows = np.full(n_words, -1, np.int64)
+    if n_numbers > 0:
+        for word in range(n_words):
+            place = _own_or_lower(vector_keys, vector_first, vector_shift, words, word)
+            if place >= 0:
+                rows[word] = vector_of[place]
+                for dimension in range(0, width, NUMBERS_AT_ONCE):
+                    prefetch(vectors, rows[word], np.int64(dimension))
+
+    columns, id_first = _int64(listed, COLUMNS), _int64(listed, ID_FIRST)
+    ids = _int32(listed, IDS)
+    cells, cell_first = _int64(listed, CELLS), _int64(listed, CELL_FIRST)
+    n_given = len(columns) - n_cluster_columns
+    shape = listed[CLUSTER_VALUES, 1], listed[CLUSTER_VALUES, 2]
+    cluster_values = carray(pointer_to(listed[CLUSTER_VALUES, 0]), shape, np.int32)
+    cluster_of = _int32(listed, CLUSTER_OF)
+    for word in range(n_words):
+        cluster = np.int64(-1)
+        if n_cluster_columns > 0:
+            place = _own_or_lower(cluster_keys, cluster_first, cluster_shift, words, word)
+            if place >= 0:
+                cluster = np.int64(cluster_of[place])
+        for i in range(len(columns)):
+            value = np.int64(0)
+            if i < n_given:
+                value = values[i * n_words + word]
+            elif cluster >= 0:
+                value = np.int64(cluster_values[cluster, i - n_given])
+            column = columns[i]
+            start = cell_first[column]
+            n_cells = cell_first[column + 1] - start
+            at = id_first[column] + value * n_cells
+            for c in range(n_cells):
+                feature_ids[first_row + word, cells[start + c]] = ids[at + c]
+
+    if n_numbers > 0:
+        dimensions = _int64(listed, DIMENSIONS)
+        shape_of_edges = (listed[EDGES, 1],)
+        binned = BinnedColumns(
+            carray(pointer_to(listed[EDGES, 0]), shape_of_edges, np.float64),
+            _int64(listed, EDGE_FIRST),
+            _int64(listed, BIN_CELLS),
+            _int64(listed, BIN_CELL_FIRST),
+        )
+        for column in range(n_numbers):
+            for word in range(n_words):
+                number = np.nan
+                if rows[word] >= 0:
+                    number = np.float64(vectors[rows[word], dimensions[column]])
+                own = number if np.isfinite(number) else np.nan
+                write_bin(own, column, binned, bins[first_row + word])
