@@ -40,7 +40,7 @@ WAYS = {
     "parallel": (None, None, 0.0),
     "chosen": (None, None, EXPECTED_F1),
 }
-STEPS = 12  # of five rounds
+STEPS = 11  # of five rounds
 QUICK_DOCUMENTS, QUICK_STEPS = 60, 3
 FEATURES = "components.treecrf.features."
 PARTS = ("clusters", "vectors", "lists", "entities")

@@ -27,7 +27,7 @@ from spacy_data import CONFIGS, docs_of, run_spacy, write_docs, write_glove
 from timing import report, run_python, timed
 
 CNN_STEPS = 200
-STEPS = 11
+STEPS = 10
 QUICK_DOCUMENTS, QUICK_TEST_DOCUMENTS = 100, 40
 QUICK_CNN_STEPS, QUICK_STEPS = 40, 3
 WARM_UP = 20  # documents

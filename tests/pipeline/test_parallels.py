@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Token
 from spacy_treecrf.pipeline.evidence.agreement import repeated_words
 from spacy_treecrf.pipeline.evidence.document_evidence import may_have_places
 from spacy_treecrf.pipeline.evidence.opinion_pool import Together, evidence_of, types_of, words_of
-from spacy_treecrf.pipeline.evidence.parallels import CLOSER, FEWEST, like_places
+from spacy_treecrf.pipeline.evidence.parallels import FEWEST, like_places
 from spacy_treecrf.pipeline.sequencing import cut
 from tests.pipeline.test_grow_features import WORDS, pipe_of, trained_nlp
 
@@ -48,8 +48,8 @@ def look(doc: Doc, sentence: spacy.tokens.Span, i: int) -> str:
     return "number" if any(map(str.isdigit, doc[i].text)) else f"word {doc[i].text}"
 
 
-def naive_groups(docs: list[Doc], n_words: int) -> set[frozenset[int]]:
-    """The rows of names that go together, by one dict. n_words: at each side, that are alike."""
+def naive_groups(docs: list[Doc]) -> set[frozenset[int]]:
+    """The rows of names that go together, by one dict."""
     rows = defaultdict(set)
     passed = 0
     for number, doc in enumerate(docs):
@@ -60,32 +60,23 @@ def naive_groups(docs: list[Doc], n_words: int) -> set[frozenset[int]]:
                 first -= 1
             while past < sentence.end and is_name(doc[past]):
                 past += 1
-            sides = [*range(first - n_words, first), *range(past, past + n_words)]
-            around = [look(doc, sentence, i) for i in sides]
+            around = [look(doc, sentence, i) for i in (first - 1, first - 2, past, past + 1)]
             rows[number, token.i - first, past - token.i, tuple(around)].add(passed + token.i)
         passed += len(doc)
-    return {frozenset(group) for group in rows.values()}
+    return {frozenset(group) for group in rows.values() if len(group) >= FEWEST}
 
 
 @given(st.lists(sentences, min_size=1, max_size=3))
 def test_places_go_together_as_those_of_the_naive_twin(texts: list[list[list[str]]]) -> None:
     docs = [doc_of(one) for one in texts]
     found = places_of(docs)
-    alike = {group for group in naive_groups(docs, 2) if len(group) >= FEWEST}
-    rows = {row for group in alike for row in group}
-    closer = {group for group in naive_groups(docs, 3) if group <= rows}
-    assert (found is None) == (not alike)
-    if found is not None:
-        assert set(found.rows.tolist()) == rows
-        assert [weight for weight, _ in found.groups] == [1.0, CLOSER]
-        assert [groups_of(found.rows, numbers) for _, numbers in found.groups] == [alike, closer]
-
-
-def groups_of(rows: np.ndarray, numbers: np.ndarray) -> set[frozenset[int]]:
     groups = defaultdict(set)
-    for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-        groups[number].add(row)
-    return {frozenset(group) for group in groups.values()}
+    if found is not None:
+        ((weight, numbers),) = found.groups
+        assert weight == 1.0
+        for row, number in zip(found.rows.tolist(), numbers.tolist(), strict=True):
+            groups[number].add(row)
+    assert {frozenset(group) for group in groups.values()} == naive_groups(docs)
 
 
 @given(sentences)

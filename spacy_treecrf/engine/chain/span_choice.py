@@ -129,7 +129,7 @@ def _choose(
             past -= 1
             continue
         b, i, last, unit = of_types[kind[past]]
-        start = first[past]
+        start = int(first[past])
         labels[start:past] = i
         labels[start] = b
         labels[past - 1] = last if past - start > 1 else unit

@@ -2,8 +2,7 @@
 
 In "1. Croatia 7.75 2. Malta 7.40" both names are of one type, whoever knows only one of them. Runs
 of capitalised words go together where the two words before them and the two behind look alike:
-names stand for any name, numbers for any number, other words and signs for themselves. Those that
-have a third word alike at each side as well count for more.
+names stand for any name, numbers for any number, other words and signs for themselves.
 """
 
 from __future__ import annotations
@@ -15,17 +14,9 @@ import numpy.typing as npt
 from spacy.attrs import SHAPE  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from spacy_treecrf.pipeline.evidence.opinion_pool import (
-    Keys,
-    Rows,
-    Together,
-    Words,
-    joined_keys,
-    numbered,
-)
+from spacy_treecrf.pipeline.evidence.opinion_pool import Keys, Rows, Together, Words, joined_keys
 
 FEWEST = 3  # places that make a list
-CLOSER = 8.0  # a place counts for so much more where a third word at each side is alike, too
 DIGIT = "d"  # what shapes of words have for digits, and for nothing else
 # What words are told apart by, beside the numbers of words.
 CAPITALISED, NUMBER, EDGE = np.arange(1, 4, dtype=np.uint64)
@@ -41,7 +32,7 @@ def like_places(docs: Sequence[Doc], words: Words, offsets: Rows) -> Together | 
     is_name = words.orth != words.lower
     if np.count_nonzero(is_name) < FEWEST:
         return None
-    is_edge = np.zeros(len(is_name) + 3, np.bool_)
+    is_edge = np.zeros(len(is_name) + 2, np.bool_)
     is_edge[offsets] = True
     first, past = _runs(is_name, is_edge[: len(is_name) + 1])
     lengths = past - first
@@ -49,20 +40,16 @@ def like_places(docs: Sequence[Doc], words: Words, offsets: Rows) -> Together | 
         return None
     looks = _looks(docs, words, is_name)
     keys = joined_keys(words.in_doc[first], lengths.astype(np.uint64))
-    before, behind = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
-    of_sides = []
-    for far in range(3):
-        before, behind = before | is_edge[first - far], behind | is_edge[past + far]
-        keys = joined_keys(keys, np.where(before, EDGE, looks[first - far - 1]))
-        keys = joined_keys(keys, np.where(behind, EDGE, looks[past + far]))
-        of_sides.append(keys)
-    _, two, three = of_sides
-    _, group, counts = np.unique(two, return_inverse=True, return_counts=True)
+    before, behind = is_edge[first], is_edge[past]
+    keys = joined_keys(keys, np.where(before, EDGE, looks[first - 1]))
+    keys = joined_keys(keys, np.where(before | is_edge[first - 1], EDGE, looks[first - 2]))
+    keys = joined_keys(keys, np.where(behind, EDGE, looks[past]))
+    keys = joined_keys(keys, np.where(behind | is_edge[past + 1], EDGE, looks[past + 1]))
+    _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
     are_many = counts[group] >= FEWEST
     if not are_many.any():
         return None
-    groups = [(1.0, group[are_many]), (CLOSER, numbered(three[are_many]))]
-    return _words_in(first[are_many], lengths[are_many], groups)
+    return _words_in(first[are_many], lengths[are_many], group[are_many])
 
 
 def may_look_alike(words: list[list[int]]) -> bool:
@@ -98,25 +85,24 @@ def _runs(is_name: npt.NDArray[np.bool_], is_edge: npt.NDArray[np.bool_]) -> tup
     return np.flatnonzero(begins), np.flatnonzero(ends) + 1
 
 
-def _words_in(first: Rows, lengths: Rows, groups: list[tuple[float, Rows]]) -> Together:
+def _words_in(first: Rows, lengths: Rows, group: Rows) -> Together:
     """The words of runs; those at the same position of runs of one group go together.
 
-    groups: The weight and the group of each run, in one way or more. Runs of one group are equally
-    long.
+    Runs of one group are equally long.
     """
     total = np.cumsum(lengths)
     position = np.arange(total[-1]) - np.repeat(total - lengths, lengths)
     most = int(lengths.max())
-    together = [(weight, np.repeat(own, lengths) * most + position) for weight, own in groups]
-    return Together(np.repeat(first, lengths) + position, together)
+    together = np.repeat(group, lengths) * most + position
+    return Together(np.repeat(first, lengths) + position, [(1.0, together)])
 
 
 def _looks(docs: Sequence[Doc], words: Words, is_name: npt.NDArray[np.bool_]) -> Keys:
     """What each word looks like to those that stand beside it; edges are behind the last one."""
-    looks = np.append(words.orth, (EDGE, EDGE, EDGE))
+    looks = np.append(words.orth, (EDGE, EDGE))
     shapes: Keys = np.concatenate([doc.to_array(SHAPE) for doc in docs])
     strings = docs[0].vocab.strings
     of_numbers = [shape for shape in set(shapes[~is_name].tolist()) if DIGIT in strings[shape]]
-    looks[:-3][np.isin(shapes, np.array(of_numbers, np.uint64))] = NUMBER
-    looks[:-3][is_name] = CAPITALISED
+    looks[:-2][np.isin(shapes, np.array(of_numbers, np.uint64))] = NUMBER
+    looks[:-2][is_name] = CAPITALISED
     return looks
