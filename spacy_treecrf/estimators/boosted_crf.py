@@ -25,6 +25,7 @@ from spacy_treecrf.models.calibrating import honest_temperature
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
+from spacy_treecrf.models.probable_spans import ProbableSpan, check_span_request, probable_spans
 from spacy_treecrf.storage.crfsuite_file import read_crfsuite
 
 if TYPE_CHECKING:
@@ -303,6 +304,25 @@ class BoostedCRF(LinearFeatures):
             }
             for name, of_annotator in zip(self._annotator_names, confusions, strict=True)
         }
+
+    def predict_spans(
+        self, X: FeatureSequences, threshold: float = 0.5
+    ) -> list[list[ProbableSpan]]:
+        """All spans whose probability is above a threshold: start, end, name, probability.
+
+        Labels are BIO, BIOES or BILUO. With one half the F1 of spans is a little better than that
+        of the best label sequences, which `predict` returns; a higher threshold has fewer spans,
+        more of them right.
+
+        threshold: From 0.5, so that no spans overlap, to below 1.
+        """
+        names = self._fitted().labels
+        check_span_request(names, threshold)
+        found: list[list[ProbableSpan]] = []
+        with self._predictor() as predictor:
+            for data in encoded(self.model_, X):
+                found += probable_spans(predictor.apply(data), names, threshold)
+        return found
 
     def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
         """The distribution over the labels of each sequence, with its edges: a teacher's lesson.
