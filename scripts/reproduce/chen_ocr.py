@@ -65,7 +65,7 @@ METHODS = {
     ),
     "GBCRF": Method(
         {**TUNED, "gamma": "mixing"},
-        2,
+        10,
         (4.64, 0.27),
         {},
         "120 rounds; what the paper took is not told",

@@ -1,14 +1,18 @@
-"""Spans that are more probable than not, by the exact probabilities of a chain.
+"""Spans that are more probable than not, by the exact probabilities of one chain or of several.
 
 The best label sequence has the best spans together, and the F1 of spans counts them one by one. A
 span helps F1 where its probability is above half of the F1 that can be reached (Lipton et al. 2014,
 theorem 1, there for labels), so that one half is the threshold of a good model. Two spans that
 overlap exclude each other: only one of them can be more probable than not.
+
+Several models tell the mean of their probabilities. Each may spell spans in a scheme of its own:
+what is hard to see where spans begin is often easy where they end (Shen and Sarkar 2005).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -39,97 +43,157 @@ class _Rows(NamedTuple):
     name: str
 
 
-def check_span_request(names: Sequence[str], threshold: float) -> None:
-    """Refuse labels that do not tell where spans begin, and thresholds that let spans overlap."""
+@dataclass(frozen=True)
+class Spelling:
+    """How the labels of a model spell spans."""
+
+    parts: list[tuple[str, str]]  # letter out of B, I, E, S, O, and name of the span, by label id
+    ids: dict[tuple[str, str], int]  # the reverse of parts
+    begins: bool  # whether the first label of a span is one of its own: BIO, BIOES, BILUO
+    ends: bool  # whether the last label of a span is one of its own: IOE2, BIOES, BILUO
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Spelling:
+        """The spelling of a model's labels, given by id."""
+        parts = [letter_and_type(name) for name in names]
+        letters = {letter for letter, _ in parts}
+        begins, ends = bool(letters & {"B", "S"}), bool(letters & {"E", "S"})
+        if not are_span_labels(names) or not (begins or ends):
+            raise ValueError(
+                "treecrf: the labels of this model do not spell spans; train it on BIO, IOE2, "
+                "BIOES or BILUO labels"
+            )
+        return cls(parts, {part: i for i, part in enumerate(parts)}, begins, ends)
+
+    def labels_of(self, name: str, n: int) -> list[int] | None:
+        """Ids of the labels of a span of n tokens; None if the model lacks one of them."""
+        letters = ["I"] * n
+        if self.begins:
+            letters[0] = "B"
+        if self.ends:
+            letters[-1] = "S" if self.begins and n == 1 else "E"
+        found = [self.ids.get((letter, name)) for letter in letters]
+        known = [i for i in found if i is not None]
+        return known if len(known) == n else None
+
+
+def check_threshold(threshold: float) -> None:
+    """Refuse thresholds that let spans overlap."""
     if not LOWEST_THRESHOLD <= threshold < 1.0:
         raise ValueError(
             f"treecrf: threshold is {threshold}; use 0.5 or more, and less than 1: spans of lower "
             "probabilities may overlap"
         )
-    if not are_span_labels(names) or not {letter_and_type(name)[0] for name in names} & set("BS"):
-        raise ValueError(
-            "treecrf: the labels of this model do not spell spans; train it on BIO, BIOES or BILUO "
-            "labels"
-        )
 
 
 def probable_spans(
-    scored: ScoredSequences, names: Sequence[str], threshold: float
-) -> Iterator[list[ProbableSpan]]:
-    """The spans of each sequence whose probability is above a threshold of at least one half.
+    scored: Sequence[ScoredSequences], spellings: Sequence[Spelling], threshold: float
+) -> list[list[ProbableSpan]]:
+    """The spans of each sequence whose mean probability is above a threshold of at least one half.
 
-    Every label of such a span has at least its probability, so it is the best of its row. Spans
-    are those that a scheme spells out: where labels have letters for the last token, a span without
-    such an end is none.
+    A mean is above the threshold only where one of its models is. Spans are those that a scheme
+    spells out: where labels have letters for the last token, a span without such an end is none.
 
-    names: The model's labels by id, in BIO, BIOES or BILUO.
+    scored: The same sequences under each of some models. spellings: Those of the models.
+    """
+    models = list(zip(scored, spellings, strict=True))
+    spans = sorted({span for model in models for span in _sure_spans(*model, threshold)})
+    means = np.mean([_probabilities(*model, spans) for model in models], axis=0)
+    offsets = scored[0].data.offsets
+    found: list[list[ProbableSpan]] = [[] for _ in range(len(offsets) - 1)]
+    for (first, last, name), p in zip(spans, means.tolist(), strict=True):
+        if p > threshold:
+            s = int(np.searchsorted(offsets, first, side="right")) - 1
+            begin = int(offsets[s])
+            found[s].append(ProbableSpan(first - begin, last - begin, name, p))
+    return found
+
+
+def _sure_spans(scored: ScoredSequences, spelling: Spelling, threshold: float) -> Iterator[_Rows]:
+    """All spans that may have a probability above the threshold, and perhaps some others.
+
+    Every label of a span has at least the span's probability, so it is the best of its row. Other
+    rows are as good as outside.
     """
     nodes = scored.marginals()
-    offsets = scored.data.offsets
-    labels = nodes.argmax(axis=1).astype(np.int32)
+    labels = nodes.argmax(axis=1)
     sure = nodes[np.arange(len(labels)), labels] > threshold
-    parts = [letter_and_type(name) for name in names]
-    rows = [parts[i] if own else (OUTSIDE, "") for i, own in zip(labels, sure, strict=True)]
-    has_ends = any(letter in "ES" for letter, _ in parts)
-    bounds = list(pairwise(offsets.tolist()))
-    spelled = [list(_spelled_spans(rows, first, last, has_ends)) for first, last in bounds]
-    spans = [span for own in spelled for span in own]
-    places = np.array([(span.first, span.last) for span in spans], np.int64).reshape(-1, 2)
-    found = scored.span_probabilities(places, labels)
-    if not has_ends:
-        inside = {name: i for i, (letter, name) in enumerate(parts) if letter == "I"}
-        found = found - _longer(scored, spans, labels, inside)
-    probabilities = iter(found.tolist())
-    for (first, _), own in zip(bounds, spelled, strict=True):
-        with_p = [(span, next(probabilities)) for span in own]
-        yield [
-            ProbableSpan(span.first - first, span.last - first, span.name, p)
-            for span, p in with_p
-            if p > threshold
-        ]
+    rows = [
+        spelling.parts[i] if own else (OUTSIDE, "") for i, own in zip(labels, sure, strict=True)
+    ]
+    for begin, past in pairwise(scored.data.offsets.tolist()):
+        first: int | None = None  # the first row of the span that is open
+        for t in range(begin, past):
+            letter, name = rows[t]
+            goes_on = first is not None and letter in ("I", "E") and name == rows[t - 1][1]
+            if not goes_on:
+                opens = letter in ("B", "S") or (letter != OUTSIDE and not spelling.begins)
+                first = t if opens else None
+            if first is None:
+                continue
+            longer = t + 1 < past and rows[t + 1] == ("I", name)
+            if letter in ("E", "S") if spelling.ends else not longer:
+                yield _Rows(first, t + 1, name)
+                first = None
 
 
-def _spelled_spans(
-    rows: Sequence[tuple[str, str]], first: int, last: int, has_ends: bool
-) -> Iterator[_Rows]:
-    """The spans that letters and names of the rows of one sequence spell out."""
-    t = first
-    while t < last:
-        letter, name = rows[t]
-        begin, t = t, t + 1
-        if letter == "S":
-            yield _Rows(begin, t, name)
-        elif letter == "B":
-            while t < last and rows[t] == ("I", name):
-                t += 1
-            if not has_ends:
-                yield _Rows(begin, t, name)
-            elif t < last and rows[t] == ("E", name):
-                t += 1
-                yield _Rows(begin, t, name)
-
-
-def _longer(
-    scored: ScoredSequences,
-    spans: Sequence[_Rows],
-    labels: npt.NDArray[np.int32],
-    inside: dict[str, int],
+def _probabilities(
+    scored: ScoredSequences, spelling: Spelling, spans: Sequence[_Rows]
 ) -> npt.NDArray[np.float64]:
-    """P(the labels of a span, and that the row behind it goes on with it), for labels without ends.
+    """The probability of each span; 0 of spans whose labels the model lacks.
 
-    inside: The label that goes on with a span, by the span's name.
+    Where labels do not tell that a span begins or ends, it must not be a part of a longer one: the
+    probability that the span and the row before it, or behind it, are inside is subtracted.
     """
-    ends = set(scored.data.offsets.tolist())
     found = np.zeros(len(spans))
-    # In two passes, because a row behind one span may be the first row of the next.
-    for start in (0, 1):
-        asked = [
-            i
-            for i in range(start, len(spans), 2)
-            if spans[i].last not in ends and spans[i].name in inside
-        ]
-        own = labels.copy()
-        own[[spans[i].last for i in asked]] = [inside[spans[i].name] for i in asked]
-        places = np.array([(spans[i].first, spans[i].last + 1) for i in asked], np.int64)
-        found[asked] = scored.span_probabilities(places.reshape(-1, 2), own)
+    bounds = set(scored.data.offsets.tolist())
+    for group in _apart(spans):
+        spelled = [(i, spelling.labels_of(spans[i].name, _length(spans[i]))) for i in group]
+        known = [(i, spans[i], labels) for i, labels in spelled if labels is not None]
+        found[[i for i, _, _ in known]] = _of_labels(
+            scored, [(span.first, labels) for _, span, labels in known]
+        )
+        longer = []
+        for i, span, labels in known:
+            inside = spelling.ids.get(("I", span.name))
+            if inside is None or (spelling.begins and spelling.ends):
+                continue
+            if spelling.begins and span.last not in bounds:
+                longer.append((i, span.first, [*labels, inside]))
+            elif spelling.ends and span.first not in bounds:
+                longer.append((i, span.first - 1, [inside, *labels]))
+        found[[i for i, _, _ in longer]] -= _of_labels(
+            scored, [(first, labels) for _, first, labels in longer]
+        )
     return found
+
+
+def _length(span: _Rows) -> int:
+    return span.last - span.first
+
+
+def _apart(spans: Sequence[_Rows]) -> list[list[int]]:
+    """The spans, by index, in groups where those of a group have a row between them.
+
+    spans: Sorted by their first rows.
+    """
+    groups: list[list[int]] = []
+    for i, span in enumerate(spans):
+        for group in groups:
+            if spans[group[-1]].last + 1 < span.first:
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return groups
+
+
+def _of_labels(
+    scored: ScoredSequences, places: Sequence[tuple[int, list[int]]]
+) -> npt.NDArray[np.float64]:
+    """P(rows have these labels) of places apart from each other: a first row, and ids of labels."""
+    labels = np.zeros(scored.data.n_rows, np.int32)
+    for first, own in places:
+        labels[first : first + len(own)] = own
+    spans = [(first, first + len(own)) for first, own in places]
+    return scored.span_probabilities(np.array(spans, np.int64).reshape(-1, 2), labels)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.labels.schemes import conll_spans, spelled
+from spacy_treecrf.labels.schemes import as_ioe2, conll_spans, spelled
 
 WORDS = "abcd"
 HINTS = ["X1", "X2", "X3", "Y1", "Y2", "-", "?"]
@@ -30,7 +30,9 @@ def fitted(scheme: str, **settings: Any) -> BoostedCRF:
         starts = {start: f"{name}{end - start}" for start, end, name in spans}
         hints = [starts.get(t, "-") if draw.random() < 0.9 else "?" for t in range(n)]
         X.append([{"word": draw.choice(WORDS), "hint": hint} for hint in hints])
-        y.append(spelled(spans, n, scheme))
+        y.append(
+            as_ioe2(spelled(spans, n, "BIO")) if scheme == "IOE2" else spelled(spans, n, scheme)
+        )
     return BoostedCRF(rounds=8, linear_rounds=4, min_rows=1, **settings).fit(X, y)
 
 
@@ -45,20 +47,23 @@ def inputs(n: int) -> list[list[dict[str, str]]]:
 def enumerated(model: BoostedCRF, x: list[dict[str, str]]) -> dict[tuple[int, int, str], float]:
     """The probability of each span, summed over the label sequences that spell it out."""
     found: dict[tuple[int, int, str], float] = defaultdict(float)
-    has_ends = any(label[0] in "LE" for label in model.classes_)
+    letters_of_model = {label[0] for label in model.classes_}
     for labels, p in model.predict_nbest([x], n=len(model.classes_) ** len(x))[0]:
         for start, end, name in conll_spans(labels):
-            letters = "".join(label[0] for label in labels[start:end]).replace("L", "E")
-            letters = letters.replace("U", "S")
-            whole = letters == "S" or (
-                letters[0] == "B" and len(letters) > 1 and letters[-1] == "E"
-            )
-            if whole if has_ends else letters[0] == "B":
+            letters = "".join(label[0] for label in labels[start:end])
+            letters = letters.replace("L", "E").replace("U", "S")
+            if "B" not in letters_of_model:  # IOE2
+                whole = letters[-1] == "E"
+            elif letters_of_model & set("LE"):
+                whole = letters == "S" or (letters[0] == "B" and letters[-1] == "E")
+            else:
+                whole = letters[0] == "B"
+            if whole:
                 found[start, end, name] += p
     return found
 
 
-@pytest.mark.parametrize("scheme", ["BIO", "BIOES", "BILUO"])
+@pytest.mark.parametrize("scheme", ["BIO", "IOE2", "BIOES", "BILUO"])
 @pytest.mark.parametrize(
     "settings", [{}, {"family": "separate"}, {"family": "joint", "order": 2}, {"order": 0}]
 )
@@ -75,6 +80,22 @@ def test_spans_are_all_above_the_threshold(
         assert list(found) == sorted(found)
         n_found += len(found)
     assert n_found
+
+
+def test_probabilities_of_several_models_are_means() -> None:
+    models = [fitted("BIO"), fitted("IOE2", family="separate"), fitted("BILUO")]
+    X = inputs(40)
+    n_found = 0
+    for x, found in zip(X, models[0].predict_spans(X, beside=models[1:]), strict=True):
+        single = [enumerated(model, x) for model in models]
+        means = {key: sum(own.get(key, 0.0) for own in single) / 3 for own in single for key in own}
+        wanted = {key: p for key, p in means.items() if p > 0.5}
+        assert {span[:3]: span.probability for span in found} == pytest.approx(wanted, abs=1e-5)
+        n_found += len(found)
+    assert n_found
+    assert models[0].predict_spans(iter(X), beside=models[1:]) == models[0].predict_spans(
+        X, beside=models[1:]
+    )
 
 
 def test_spans_of_labels_without_types_have_empty_names() -> None:
