@@ -332,6 +332,11 @@ class BoostedCRF(LinearFeatures):
         """
         check_threshold(threshold)
         models = [self, *beside]
+        for each in models:
+            if not isinstance(each, BoostedCRF):
+                raise ValueError(
+                    f"treecrf: beside holds a {type(each).__name__}; use fitted BoostedCRFs"
+                )
         spellings = [Spelling.of(each._fitted().labels) for each in models]
         found: list[list[ProbableSpan]] = []
         with ExitStack() as stack:

@@ -130,3 +130,8 @@ def test_labels_that_spell_no_spans_are_refused() -> None:
     model = BoostedCRF(rounds=2, min_rows=1).fit([[{"a": "1"}]] * 4, [["NOUN"], ["VERB"]] * 2)
     with pytest.raises(ValueError, match=r"^treecrf: .* do not spell spans"):
         model.predict_spans([[{"a": "1"}]])
+
+
+def test_other_things_than_models_are_refused_beside_one() -> None:
+    with pytest.raises(ValueError, match=r"^treecrf: beside holds a str"):
+        fitted("BIO").predict_spans(inputs(1), beside=["model"])  # type: ignore[list-item]
