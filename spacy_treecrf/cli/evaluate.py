@@ -179,7 +179,13 @@ def _print_figures(figures: Figures, confidence: float) -> None:
     if figures.calibration.floor is not None:
         typer.echo(
             "calibration error % that honest probabilities would have here by chance: "
-            f"{percent(figures.calibration.floor)}"
+            f"{percent(figures.calibration.floor)} if answers were independent"
+        )
+    if figures.chance is not None:
+        typer.echo(
+            "the same where answers of a sequence are right or wrong together: "
+            f"{percent(figures.chance.mean)} in the mean, and below {percent(figures.chance.high)} "
+            f"with a probability of {confidence:.0%}"
         )
     if figures.impossible:
         typer.echo(

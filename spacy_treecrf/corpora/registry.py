@@ -152,11 +152,13 @@ def _load_cmudict(request: Request, paths: list[Path]) -> Splits:
 
 def _load_nettalk(request: Request, paths: list[Path]) -> Splits:
     sequences = nettalk.with_all_layers(nettalk.read_nettalk(paths[0]))
-    sizes: dict[str, dict[str, int | None]] = {
-        "small": {"train": 1000, "test": 1000, "dev": 1000},
-        "large": {"train": 19000, "test": None},
-    }
-    return by_size(sequences, sizes[request.split], request.seed)
+    small: dict[str, int | None] = {"train": 1000, "test": 1000, "dev": 1000}
+    sizes = {"small": small, "wide": small, "large": {"train": 19000, "test": None}}
+    splits = by_size(sequences, sizes[request.split], request.seed)
+    if request.split == "wide":
+        learned = {sequence.key for part in ("train", "dev") for sequence in splits[part]}
+        splits["test"] = [sequence for sequence in sequences if sequence.key not in learned]
+    return splits
 
 
 def _load_moby(request: Request, paths: list[Path]) -> Splits:
@@ -260,7 +262,7 @@ CORPORA = {
                 "phoneme_stress": "ext:phoneme_stress",
             },
             "phoneme_stress",
-            ("small", "large"),
+            ("small", "wide", "large"),
             "(C) Sejnowski, non-commercial research",
             "https://github.com/umqadir/nettalk, data/raw/nettalk.data",
             _load_nettalk,

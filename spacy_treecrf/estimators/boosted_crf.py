@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from contextlib import ExitStack
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +26,19 @@ from spacy_treecrf.models.calibrating import honest_temperature
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
+from spacy_treecrf.models.probable_spans import (
+    ProbableSpan,
+    Spelling,
+    check_threshold,
+    probable_spans,
+)
 from spacy_treecrf.storage.crfsuite_file import read_crfsuite
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11
+
+# Sequences that several models score together.
+SPANS_OF_MODELS_AT_ONCE = 500
 
 
 class BoostedCRF(LinearFeatures):
@@ -303,6 +313,46 @@ class BoostedCRF(LinearFeatures):
             }
             for name, of_annotator in zip(self._annotator_names, confusions, strict=True)
         }
+
+    def predict_spans(
+        self,
+        X: FeatureSequences,
+        threshold: float = 0.5,
+        beside: Sequence[BoostedCRF] = (),
+    ) -> list[list[ProbableSpan]]:
+        """All spans whose probability is above a threshold: start, end, name, probability.
+
+        Labels are BIO, IOE2, BIOES or BILUO. With one half the F1 of spans is a little better than
+        that of the best label sequences, which `predict` returns; a higher threshold has fewer
+        spans, more of them right.
+
+        threshold: From 0.5, so that no spans overlap, to below 1.
+        beside: Further fitted models. Probabilities are then the means of all models'; labels may
+        spell spans in another scheme in each of them.
+        """
+        check_threshold(threshold)
+        models = [self, *beside]
+        for each in models:
+            if not isinstance(each, BoostedCRF):
+                raise ValueError(
+                    f"treecrf: beside holds a {type(each).__name__}; use fitted BoostedCRFs"
+                )
+        spellings = [Spelling.of(each._fitted().labels) for each in models]
+        found: list[list[ProbableSpan]] = []
+        with ExitStack() as stack:
+            predictors = [stack.enter_context(each._predictor()) for each in models]
+            if len(models) == 1:
+                for data in encoded(self.model_, X):
+                    found += probable_spans([predictors[0].apply(data)], spellings, threshold)
+                return found
+            sequences = iter(X)
+            while some := list(islice(sequences, SPANS_OF_MODELS_AT_ONCE)):
+                scored = [
+                    predictor.apply(Sequences.unlabelled(*predictor.model.columns.encode(some)))
+                    for predictor in predictors
+                ]
+                found += probable_spans(scored, spellings, threshold)
+        return found
 
     def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
         """The distribution over the labels of each sequence, with its edges: a teacher's lesson.

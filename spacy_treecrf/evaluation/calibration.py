@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 # Probabilities are sums of exponentials, which may end a little outside of 0 to 1.
 _ROUNDING = 1e-5
+DRAWS_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,51 @@ class CalibrationBins:
 
         The number of right answers in a bin is then a sum of independent draws, whose mean distance
         from its expectation is sqrt(2 / pi) standard deviations where it is about normal. Answers
-        within a sequence are not independent: the true floor is somewhat higher.
+        within a sequence are not independent: `error_by_chance` knows that, and is higher.
         """
         n = int(self.counts.sum())
         return float(np.sqrt(2.0 / np.pi * self.variance).sum() / n) if n else None
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The calibration error that honest probabilities would have on the same sequences."""
+
+    mean: float
+    high: float  # a given share of the draws lies below, such as 95 %
+
+
+def error_by_chance(
+    gaps: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.float64],
+    *,
+    draws: int,
+    confidence: float,
+    seed: int,
+) -> Chance | None:
+    """The error by chance where answers of a sequence tend to be right or wrong together.
+
+    In each draw the deviations of a sequence keep their signs or change them all, at random (the
+    wild bootstrap of Wu 1986, with the signs of Davidson and Flachaire 2008). Deviations are those
+    from the share of right answers in their bin, so that dishonest probabilities do not count as
+    chance. None without draws or answers.
+
+    gaps: What a sequence adds to each bin's sum of (answer is right) - probability. shape:
+    (n_sequences, n_bins)
+    counts: How many answers a sequence has in each bin. shape: (n_sequences, n_bins)
+    """
+    in_bin = counts.sum(axis=0)
+    n = in_bin.sum()
+    if not draws or not n:
+        return None
+    deviations = gaps - counts * (gaps.sum(axis=0) / np.maximum(in_bin, 1.0))
+    rng = np.random.default_rng(seed)
+    errors: list[float] = []
+    while len(errors) < draws:
+        size = (min(DRAWS_AT_ONCE, draws - len(errors)), len(gaps))
+        signs = 2.0 * rng.integers(2, size=size) - 1.0
+        errors += (np.abs(signs @ deviations).sum(axis=1) / n).tolist()
+    return Chance(float(np.mean(errors)), float(np.quantile(errors, confidence)))
 
 
 def calibration_bins(

@@ -18,7 +18,12 @@ from spacy_treecrf.evaluation.bootstrap import (
     intervals,
     paired_bootstrap,
 )
-from spacy_treecrf.evaluation.calibration import CalibrationBins, calibration_bins
+from spacy_treecrf.evaluation.calibration import (
+    CalibrationBins,
+    Chance,
+    calibration_bins,
+    error_by_chance,
+)
 from spacy_treecrf.evaluation.judging import Judged
 from spacy_treecrf.evaluation.labels import Confusion, confusion, token_share
 from spacy_treecrf.evaluation.significance import McNemar, mcnemar_on_tokens
@@ -47,6 +52,7 @@ class Figures:
     per_type: dict[str, SpanScore]
     confusion: Confusion
     calibration: CalibrationBins
+    chance: Chance | None  # what the calibration error may be by chance; None without resamples
     impossible: int  # sequences whose annotation is forbidden: not in the likelihood
     unseen: dict[str, int]  # gold labels that the model lacks: wrong, and not in the likelihood
 
@@ -83,6 +89,7 @@ class Figures:
                 if n
             ],
             "calibration_floor": bins.floor,
+            "calibration_by_chance": None if self.chance is None else asdict(self.chance),
             "impossible_sequences": self.impossible,
             "unseen_labels": self.unseen,
         }
@@ -116,6 +123,7 @@ def figures_of(
         per_type=span_scores(judged.gold, judged.predicted) if spans else {},
         confusion=confusion(judged.gold, judged.predicted),
         calibration=calibration_of(judged),
+        chance=error_by_chance(*_gaps(judged), draws=resamples, confidence=confidence, seed=seed),
         impossible=int(np.isneginf(judged.log_likelihood).sum()),
         unseen=dict(sorted(judged.unseen.items())),
     )
@@ -214,14 +222,21 @@ def _rows(judged: Judged, spans: bool) -> npt.NDArray[np.float64]:
     possible = np.isfinite(log_likelihood)
     rows[possible, NLL] = -log_likelihood[possible]
     rows[possible, KNOWN] = np.array(judged.known)[possible]
+    gaps, counts = _gaps(judged)
+    return np.hstack([rows, gaps, counts.sum(axis=1)[:, None]])
+
+
+def _gaps(judged: Judged) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Sums of (label is right) - P(label), and numbers of labels, by sequence and bin of P."""
     p, correct, counted = _all_answers(judged)
-    sequence = np.repeat(np.arange(len(rows)), [len(labels) for labels in judged.gold])
+    sequence = np.repeat(np.arange(len(judged.gold)), [len(labels) for labels in judged.gold])
     edges = np.linspace(0.0, 1.0, N_BINS + 1)
     bin_of = np.searchsorted(edges[1:-1], p[counted], side="left")
-    gaps = np.zeros((len(rows), N_BINS))  # sums of accuracy - confidence in each bin
-    np.add.at(gaps, (sequence[counted], bin_of), correct[counted] - p[counted])
-    answers = np.bincount(sequence[counted], minlength=len(rows))
-    return np.hstack([rows, gaps, answers[:, None]])
+    place = sequence[counted], bin_of
+    gaps, counts = np.zeros((2, len(judged.gold), N_BINS))
+    np.add.at(gaps, place, correct[counted] - p[counted])
+    np.add.at(counts, place, 1.0)
+    return gaps, counts
 
 
 def _ratio(sums: Sums, above: int, below: int) -> float:

@@ -76,6 +76,15 @@ def as_biluo(labels: Sequence[Label]) -> list[Label]:
     return biluo
 
 
+def as_ioe2(labels: Sequence[Label]) -> list[Label]:
+    """Labels of any scheme of spans in IOE2, where E ends each span, and None where it was."""
+    ioe2: list[Label] = [None if label is None else OUTSIDE for label in labels]
+    for start, end, name in conll_spans(labels):
+        suffix = f"-{name}" if name else ""
+        ioe2[start:end] = [*[f"I{suffix}"] * (end - start - 1), f"E{suffix}"]
+    return ioe2
+
+
 def scheme_of(sequences: Iterable[Sequence[Label]]) -> str:
     """The scheme that label sequences are written in: one of SCHEMES.
 

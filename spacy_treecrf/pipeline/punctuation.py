@@ -23,13 +23,12 @@ def punctuation_starts(doc: Doc) -> npt.NDArray[np.int64]:
     """
     values: npt.NDArray[np.uint64] = doc.to_array(_ATTRS)  # type: ignore[assignment]
     marks = _end_marks()
-    tokens = values.tolist()
-    words, _, spaces = zip(*tokens, strict=True)
+    words, signs, spaces = values.T.tolist()
     if marks.isdisjoint(words[:-1]) and not any(spaces):
         return np.zeros(1, np.int64)  # one sentence, as most docs that come one by one
     starts = [0]
     ended = False
-    for i, (orth, is_punct, is_space) in enumerate(tokens):
+    for i, (orth, is_punct, is_space) in enumerate(zip(words, signs, spaces, strict=True)):
         if is_space:
             ended = ended or doc[i].text.count("\n") >= BLANK_LINE
         elif orth in marks:

@@ -44,6 +44,7 @@ def test_json_has_intervals_around_values_and_the_whole_confusion(shared: Path) 
     assert set(found["per_type"]) == {"LOC", "PER"}
     assert sum(own["count"] for own in found["calibration"]) == found["annotated_tokens"]
     assert 0.0 <= found["calibration_floor"] <= 1.0
+    assert 0.0 <= found["calibration_by_chance"]["mean"] <= found["calibration_by_chance"]["high"]
 
 
 def test_output_is_the_json_and_an_existing_one_is_kept(shared: Path, tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ def test_nettalk() -> None:
     small = load_corpus("nettalk", folder=folder)
     assert sizes(small) == (1000, 1000, 1000)
     assert_disjoint(small)
+    wide = load_corpus("nettalk", split="wide", folder=folder)
+    assert sizes(wide) == (1000, 1000, 18007)
+    assert_disjoint(wide)
+    assert [wide[part] for part in ("train", "dev")] == [small[part] for part in ("train", "dev")]
     large = load_corpus("nettalk", split="large", folder=folder, dev_share=0)
     assert sizes(large) == (19000, 0, 1007)
     assert_disjoint(large)

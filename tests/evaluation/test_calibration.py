@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_treecrf.evaluation.calibration import calibration_bins, expected_calibration_error
+from spacy_treecrf.evaluation.calibration import (
+    Chance,
+    calibration_bins,
+    error_by_chance,
+    expected_calibration_error,
+)
 
 
 def naive_error(probabilities: list[float], correct: list[bool], n_bins: int) -> float:
@@ -111,3 +116,42 @@ def test_floor_does_not_depend_on_what_is_right(p: list[float]) -> None:
 def test_certain_answers_have_no_floor_and_no_answers_have_none() -> None:
     assert calibration_bins([1.0, 0.0], [True, True]).floor == 0.0
     assert calibration_bins([], []).floor is None
+
+
+def by_chance(copies: int, draws: int = 400, bias: float = 0.0) -> Chance | None:
+    """The error by chance of 500 sequences, each of which gives one answer so many times."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=500)
+    right = rng.uniform(size=500) < p
+    gaps, counts = np.zeros((2, 500, 15))
+    place = np.arange(500), np.minimum((15 * p).astype(int), 14)
+    gaps[place], counts[place] = copies * (right - p + bias), copies
+    return error_by_chance(gaps, counts, draws=draws, confidence=0.95, seed=0)
+
+
+def test_error_by_chance_of_independent_answers_is_the_floor() -> None:
+    chance = by_chance(1)
+    p = np.random.default_rng(0).uniform(size=500)
+    assert chance is not None
+    assert chance.mean == pytest.approx(calibration_bins(p, p > 0.5).floor, rel=0.1)
+    assert chance.mean < chance.high < 2 * chance.mean
+
+
+def test_answers_that_come_together_count_once() -> None:
+    once, often = by_chance(1), by_chance(9)
+    assert once is not None
+    assert often is not None
+    assert often.mean == pytest.approx(once.mean)  # independent answers would have a third of it
+
+
+def test_dishonest_probabilities_are_no_chance() -> None:
+    honest, biased = by_chance(1), by_chance(1, bias=0.3)
+    assert honest is not None
+    assert biased is not None
+    assert biased.mean == pytest.approx(honest.mean)
+
+
+def test_there_is_no_chance_without_draws_or_answers() -> None:
+    nothing = np.zeros((3, 15))
+    assert by_chance(1, draws=0) is None
+    assert error_by_chance(nothing, nothing, draws=9, confidence=0.95, seed=0) is None

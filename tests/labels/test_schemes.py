@@ -10,6 +10,7 @@ from spacy_treecrf.labels.biluo import biluo_spans
 from spacy_treecrf.labels.schemes import (
     SCHEMES,
     are_span_labels,
+    as_ioe2,
     conll_spans,
     scheme_of,
     spelled,
@@ -74,6 +75,18 @@ def test_bio_has_the_same_spans_and_is_its_own_bio(labels: list[str]) -> None:
     bio = to_bio(labels)
     assert conll_spans(bio) == conll_spans(labels)
     assert to_bio(bio) == bio
+
+
+@given(st.lists(st.sampled_from(["O", "B-X", "I-X", "L-X", "U-X", "B-Y", "I-Y"]), max_size=10))
+def test_ioe2_has_the_same_spans_and_an_end_for_each(labels: list[str]) -> None:
+    ioe2 = as_ioe2(labels)
+    assert conll_spans(ioe2) == conll_spans(labels)
+    assert {label[0] for label in ioe2 if label} <= set("IOE")
+    assert sum(label is not None and label[0] == "E" for label in ioe2) == len(conll_spans(labels))
+
+
+def test_what_is_not_annotated_stays_so_in_ioe2() -> None:
+    assert as_ioe2(["B", "I", None, "B"]) == ["I", "E", None, "E"]
 
 
 def test_well_formed_biluo_has_the_spans_that_the_pipe_sees() -> None:

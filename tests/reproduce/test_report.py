@@ -96,12 +96,11 @@ def test_an_unknown_experiment_is_refused(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_page_is_what_the_stored_reports_say() -> None:
-    """docs/results.md is generated, by a version that learns the models of this one."""
+    """docs/results.md is generated, by versions that learn the models of this one."""
     reports = runner.stored(ROOT / "docs" / "results")
     assert list(reports) == list(runner.EXPERIMENTS)
-    versions = {report.version for report in reports.values()}
-    assert len(versions) == 1
-    assert SAME_MODELS[0] <= versions.pop() <= spacy_treecrf.__version__ == SAME_MODELS[-1]
+    for report in reports.values():
+        assert SAME_MODELS[0] <= report.version <= spacy_treecrf.__version__ == SAME_MODELS[-1]
     assert not any(report.quick for report in reports.values())
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert page == document(reports, "results")

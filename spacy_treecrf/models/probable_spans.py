@@ -1,0 +1,199 @@
+"""Spans that are more probable than not, by the exact probabilities of one chain or of several.
+
+The best label sequence has the best spans together, and the F1 of spans counts them one by one. A
+span helps F1 where its probability is above half of the F1 that can be reached (Lipton et al. 2014,
+theorem 1, there for labels), so that one half is the threshold of a good model. Two spans that
+overlap exclude each other: only one of them can be more probable than not.
+
+Several models tell the mean of their probabilities. Each may spell spans in a scheme of its own:
+what is hard to see where spans begin is often easy where they end (Shen and Sarkar 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.labels.biluo import OUTSIDE
+from spacy_treecrf.labels.schemes import are_span_labels, letter_and_type
+from spacy_treecrf.models.predictor import ScoredSequences
+
+LOWEST_THRESHOLD = 0.5
+
+
+class ProbableSpan(NamedTuple):
+    """A span of positions of one sequence, and its probability."""
+
+    start: int
+    end: int  # past the last position
+    name: str
+    probability: float
+
+
+class _Rows(NamedTuple):
+    """A span of rows that a chain has scored."""
+
+    first: int
+    last: int  # past the last row
+    name: str
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How the labels of a model spell spans."""
+
+    parts: list[tuple[str, str]]  # letter out of B, I, E, S, O, and name of the span, by label id
+    ids: dict[tuple[str, str], int]  # the reverse of parts
+    begins: bool  # whether the first label of a span is one of its own: BIO, BIOES, BILUO
+    ends: bool  # whether the last label of a span is one of its own: IOE2, BIOES, BILUO
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Spelling:
+        """The spelling of a model's labels, given by id."""
+        parts = [letter_and_type(name) for name in names]
+        letters = {letter for letter, _ in parts}
+        begins, ends = bool(letters & {"B", "S"}), bool(letters & {"E", "S"})
+        if not are_span_labels(names) or not (begins or ends):
+            raise ValueError(
+                "treecrf: the labels of this model do not spell spans; train it on BIO, IOE2, "
+                "BIOES or BILUO labels"
+            )
+        return cls(parts, {part: i for i, part in enumerate(parts)}, begins, ends)
+
+    def labels_of(self, name: str, n: int) -> list[int] | None:
+        """Ids of the labels of a span of n tokens; None if the model lacks one of them."""
+        letters = ["I"] * n
+        if self.begins:
+            letters[0] = "B"
+        if self.ends:
+            letters[-1] = "S" if self.begins and n == 1 else "E"
+        found = [self.ids.get((letter, name)) for letter in letters]
+        known = [i for i in found if i is not None]
+        return known if len(known) == n else None
+
+
+def check_threshold(threshold: float) -> None:
+    """Refuse thresholds that let spans overlap."""
+    if not LOWEST_THRESHOLD <= threshold < 1.0:
+        raise ValueError(
+            f"treecrf: threshold is {threshold}; use 0.5 or more, and less than 1: spans of lower "
+            "probabilities may overlap"
+        )
+
+
+def probable_spans(
+    scored: Sequence[ScoredSequences], spellings: Sequence[Spelling], threshold: float
+) -> list[list[ProbableSpan]]:
+    """The spans of each sequence whose mean probability is above a threshold of at least one half.
+
+    A mean is above the threshold only where one of its models is. Spans are those that a scheme
+    spells out: where labels have letters for the last token, a span without such an end is none.
+
+    scored: The same sequences under each of some models. spellings: Those of the models.
+    """
+    models = list(zip(scored, spellings, strict=True))
+    spans = sorted({span for model in models for span in _sure_spans(*model, threshold)})
+    means = np.mean([_probabilities(*model, spans) for model in models], axis=0)
+    offsets = scored[0].data.offsets
+    found: list[list[ProbableSpan]] = [[] for _ in range(len(offsets) - 1)]
+    for (first, last, name), p in zip(spans, means.tolist(), strict=True):
+        if p > threshold:
+            s = int(np.searchsorted(offsets, first, side="right")) - 1
+            begin = int(offsets[s])
+            found[s].append(ProbableSpan(first - begin, last - begin, name, p))
+    return found
+
+
+def _sure_spans(scored: ScoredSequences, spelling: Spelling, threshold: float) -> Iterator[_Rows]:
+    """All spans that may have a probability above the threshold, and perhaps some others.
+
+    Every label of a span has at least the span's probability, so it is the best of its row. Other
+    rows are as good as outside.
+    """
+    nodes = scored.marginals()
+    labels = nodes.argmax(axis=1)
+    sure = nodes[np.arange(len(labels)), labels] > threshold
+    rows = [
+        spelling.parts[i] if own else (OUTSIDE, "") for i, own in zip(labels, sure, strict=True)
+    ]
+    for begin, past in pairwise(scored.data.offsets.tolist()):
+        first: int | None = None  # the first row of the span that is open
+        for t in range(begin, past):
+            letter, name = rows[t]
+            goes_on = first is not None and letter in ("I", "E") and name == rows[t - 1][1]
+            if not goes_on:
+                opens = letter in ("B", "S") or (letter != OUTSIDE and not spelling.begins)
+                first = t if opens else None
+            if first is None:
+                continue
+            longer = t + 1 < past and rows[t + 1] == ("I", name)
+            if letter in ("E", "S") if spelling.ends else not longer:
+                yield _Rows(first, t + 1, name)
+                first = None
+
+
+def _probabilities(
+    scored: ScoredSequences, spelling: Spelling, spans: Sequence[_Rows]
+) -> npt.NDArray[np.float64]:
+    """The probability of each span; 0 of spans whose labels the model lacks.
+
+    Where labels do not tell that a span begins or ends, it must not be a part of a longer one: the
+    probability that the span and the row before it, or behind it, are inside is subtracted.
+    """
+    found = np.zeros(len(spans))
+    bounds = set(scored.data.offsets.tolist())
+    for group in _apart(spans):
+        spelled = [(i, spelling.labels_of(spans[i].name, _length(spans[i]))) for i in group]
+        known = [(i, spans[i], labels) for i, labels in spelled if labels is not None]
+        found[[i for i, _, _ in known]] = _of_labels(
+            scored, [(span.first, labels) for _, span, labels in known]
+        )
+        longer = []
+        for i, span, labels in known:
+            inside = spelling.ids.get(("I", span.name))
+            if inside is None or (spelling.begins and spelling.ends):
+                continue
+            if spelling.begins and span.last not in bounds:
+                longer.append((i, span.first, [*labels, inside]))
+            elif spelling.ends and span.first not in bounds:
+                longer.append((i, span.first - 1, [inside, *labels]))
+        found[[i for i, _, _ in longer]] -= _of_labels(
+            scored, [(first, labels) for _, first, labels in longer]
+        )
+    return found
+
+
+def _length(span: _Rows) -> int:
+    return span.last - span.first
+
+
+def _apart(spans: Sequence[_Rows]) -> list[list[int]]:
+    """The spans, by index, in groups where those of a group have a row between them.
+
+    spans: Sorted by their first rows.
+    """
+    groups: list[list[int]] = []
+    for i, span in enumerate(spans):
+        for group in groups:
+            if spans[group[-1]].last + 1 < span.first:
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return groups
+
+
+def _of_labels(
+    scored: ScoredSequences, places: Sequence[tuple[int, list[int]]]
+) -> npt.NDArray[np.float64]:
+    """P(rows have these labels) of places apart from each other: a first row, and ids of labels."""
+    labels = np.zeros(scored.data.n_rows, np.int32)
+    for first, own in places:
+        labels[first : first + len(own)] = own
+    spans = [(first, first + len(own)) for first, own in places]
+    return scored.span_probabilities(np.array(spans, np.int64).reshape(-1, 2), labels)
