@@ -383,6 +383,14 @@ class _KnownSequences(ScoredSequences):
         self._marginals = nodes if len(nodes) else None
         self._labels = labels
 
+    def _choose_spans(
+        self, block: _Block, spans: SpanLabels, threshold: float, labels: npt.NDArray[np.int32]
+    ) -> None:
+        """Do the same in this thread: there are few rows."""
+        rows = block.scores, block.data.offsets, self.marginals()
+        moves = self.chain.scaled_moves.factors, self.chain.steps.end
+        choose_spans(rows, (0, block.data.n_sequences), moves, spans, threshold, labels)
+
     def probabilities_of(
         self, labels: npt.NDArray[np.int32], spans: Sequence[tuple[int, int]]
     ) -> tuple[npt.NDArray[np.float64], list[float]]:
