@@ -85,7 +85,8 @@ class WordArrays(NamedTuple):
     EDGE_FIRST,
     BIN_CELLS,
     BIN_CELL_FIRST,
-) = range(18)
+    SHIFTS,  # of both indexes, behind the arrays
+) = range(19)
 
 
 def listed_words(
@@ -93,7 +94,7 @@ def listed_words(
 ) -> tuple[Ints, list[npt.NDArray[Any]]]:
     """Address and lengths of each array, and the arrays, which must live as long as these.
 
-    The last row has the shifts of the two indexes.
+    The last row, SHIFTS, has no array.
     """
     kept = [np.ascontiguousarray(part) for part in arrays]
     rows = [[part.ctypes.data, *part.shape, *[1] * (2 - part.ndim)] for part in kept]
@@ -160,6 +161,81 @@ def _own_or_lower(
     return int(found)
 
 
+@step
+def _vector_rows(listed: Ints, words: Keys, vectors: npt.NDArray[np.float32], rows: Ints) -> None:
+    """Write the row of each word's vector, -1 for none, and bring the vectors into the cache."""
+    keys, first = _uint64(listed, VECTOR_KEYS), _int32(listed, VECTOR_FIRST)
+    vector_of, shift = _int32(listed, VECTOR_OF), listed[SHIFTS, 1]
+    for word in range(len(rows)):
+        rows[word] = -1
+        place = _own_or_lower(keys, first, shift, words, word)
+        if place >= 0:
+            rows[word] = vector_of[place]
+            for dimension in range(0, vectors.shape[1], NUMBERS_AT_ONCE):
+                prefetch(vectors, rows[word], np.int64(dimension))
+
+
+@step
+def _find_clusters(listed: Ints, words: Keys, clusters: Ints) -> None:
+    """Write the number of each word's cluster, -1 for none."""
+    keys, first = _uint64(listed, CLUSTER_KEYS), _int32(listed, CLUSTER_FIRST)
+    cluster_of, shift = _int32(listed, CLUSTER_OF), listed[SHIFTS, 0]
+    for word in range(len(clusters)):
+        place = _own_or_lower(keys, first, shift, words, word)
+        clusters[word] = cluster_of[place] if place >= 0 else -1
+
+
+@step
+def _write_ids(
+    listed: Ints, clusters: Ints, values: Ints, first_row: int, feature_ids: npt.NDArray[np.int32]
+) -> None:
+    """Write the ids of words. values: Those of the columns that are given."""
+    columns, id_first, ids = _int64(listed, COLUMNS), _int64(listed, ID_FIRST), _int32(listed, IDS)
+    cells, cell_first = _int64(listed, CELLS), _int64(listed, CELL_FIRST)
+    shape = listed[CLUSTER_VALUES, 1], listed[CLUSTER_VALUES, 2]
+    cluster_values = carray(pointer_to(listed[CLUSTER_VALUES, 0]), shape, np.int32)
+    n_words, n_given = len(clusters), len(columns) - shape[1]
+    for i in range(len(columns)):
+        column = columns[i]
+        start = cell_first[column]
+        n_cells = cell_first[column + 1] - start
+        for word in range(n_words):
+            value = np.int64(0)
+            if i < n_given:
+                value = values[i * n_words + word]
+            elif clusters[word] >= 0:
+                value = np.int64(cluster_values[clusters[word], i - n_given])
+            at = id_first[column] + value * n_cells
+            for c in range(n_cells):
+                feature_ids[first_row + word, cells[start + c]] = ids[at + c]
+
+
+@step
+def _write_vectors(
+    listed: Ints,
+    vectors: npt.NDArray[np.float32],
+    rows: Ints,
+    first_row: int,
+    bins: npt.NDArray[np.uint8],
+) -> None:
+    """Write the bins of words. rows: Those of their vectors."""
+    dimensions = _int64(listed, DIMENSIONS)
+    shape = (listed[EDGES, 1],)
+    columns = BinnedColumns(
+        carray(pointer_to(listed[EDGES, 0]), shape, np.float64),
+        _int64(listed, EDGE_FIRST),
+        _int64(listed, BIN_CELLS),
+        _int64(listed, BIN_CELL_FIRST),
+    )
+    for column in range(len(dimensions)):
+        for word in range(len(rows)):
+            number = np.nan
+            if rows[word] >= 0:
+                number = np.float64(vectors[rows[word], dimensions[column]])
+            own = number if np.isfinite(number) else np.nan
+            write_bin(own, column, columns, bins[first_row + word])
+
+
 @kernel
 def write_new_words(
     listed: Ints,
@@ -175,70 +251,25 @@ def write_new_words(
     column that is given, the number of each word's value, (n_given * n_words,).
     """
     n_words = len(words) // 2
-    last = len(listed) - 1
-    cluster_keys, cluster_first = _uint64(listed, CLUSTER_KEYS), _int32(listed, CLUSTER_FIRST)
-    vector_keys, vector_first = _uint64(listed, VECTOR_KEYS), _int32(listed, VECTOR_FIRST)
-    cluster_shift, vector_shift = listed[last, 0], listed[last, 1]
-    n_cluster_columns, n_numbers = listed[CLUSTER_VALUES, 2], listed[DIMENSIONS, 1]
-    if n_cluster_columns > 0:
-        _ask_for(cluster_first, cluster_shift, words)
-    if n_numbers > 0:
-        _ask_for(vector_first, vector_shift, words)
-        _ask_for_keys(vector_keys, vector_first, vector_shift, words)
-    if n_cluster_columns > 0:
-        _ask_for_keys(cluster_keys, cluster_first, cluster_shift, words)
+    has_clusters, has_vectors = listed[CLUSTER_VALUES, 2] > 0, listed[DIMENSIONS, 1] > 0
+    cluster_first, vector_first = _int32(listed, CLUSTER_FIRST), _int32(listed, VECTOR_FIRST)
+    if has_vectors:
+        _ask_for(vector_first, listed[SHIFTS, 1], words)
+    if has_clusters:
+        _ask_for(cluster_first, listed[SHIFTS, 0], words)
+    if has_vectors:
+        _ask_for_keys(_uint64(listed, VECTOR_KEYS), vector_first, listed[SHIFTS, 1], words)
+    if has_clusters:
+        _ask_for_keys(_uint64(listed, CLUSTER_KEYS), cluster_first, listed[SHIFTS, 0], words)
 
-    width = listed[VECTORS, 2]
-    vectors = carray(pointer_to(listed[VECTORS, 0]), (listed[VECTORS, 1], width), np.float32)
-    vector_of = _int32(listed, VECTOR_OF)
-    rows = np.full(n_words, -1, np.int64)
-    if n_numbers > 0:
-        for word in range(n_words):
-            place = _own_or_lower(vector_keys, vector_first, vector_shift, words, word)
-            if place >= 0:
-                rows[word] = vector_of[place]
-                for dimension in range(0, width, NUMBERS_AT_ONCE):
-                    prefetch(vectors, rows[word], np.int64(dimension))
-
-    columns, id_first = _int64(listed, COLUMNS), _int64(listed, ID_FIRST)
-    ids = _int32(listed, IDS)
-    cells, cell_first = _int64(listed, CELLS), _int64(listed, CELL_FIRST)
-    n_given = len(columns) - n_cluster_columns
-    shape = listed[CLUSTER_VALUES, 1], listed[CLUSTER_VALUES, 2]
-    cluster_values = carray(pointer_to(listed[CLUSTER_VALUES, 0]), shape, np.int32)
-    cluster_of = _int32(listed, CLUSTER_OF)
-    for word in range(n_words):
-        cluster = np.int64(-1)
-        if n_cluster_columns > 0:
-            place = _own_or_lower(cluster_keys, cluster_first, cluster_shift, words, word)
-            if place >= 0:
-                cluster = np.int64(cluster_of[place])
-        for i in range(len(columns)):
-            value = np.int64(0)
-            if i < n_given:
-                value = values[i * n_words + word]
-            elif cluster >= 0:
-                value = np.int64(cluster_values[cluster, i - n_given])
-            column = columns[i]
-            start = cell_first[column]
-            n_cells = cell_first[column + 1] - start
-            at = id_first[column] + value * n_cells
-            for c in range(n_cells):
-                feature_ids[first_row + word, cells[start + c]] = ids[at + c]
-
-    if n_numbers > 0:
-        dimensions = _int64(listed, DIMENSIONS)
-        shape_of_edges = (listed[EDGES, 1],)
-        binned = BinnedColumns(
-            carray(pointer_to(listed[EDGES, 0]), shape_of_edges, np.float64),
-            _int64(listed, EDGE_FIRST),
-            _int64(listed, BIN_CELLS),
-            _int64(listed, BIN_CELL_FIRST),
-        )
-        for column in range(n_numbers):
-            for word in range(n_words):
-                number = np.nan
-                if rows[word] >= 0:
-                    number = np.float64(vectors[rows[word], dimensions[column]])
-                own = number if np.isfinite(number) else np.nan
-                write_bin(own, column, binned, bins[first_row + word])
+    shape = listed[VECTORS, 1], listed[VECTORS, 2]
+    vectors = carray(pointer_to(listed[VECTORS, 0]), shape, np.float32)
+    rows = np.empty(n_words, np.int64)
+    clusters = np.full(n_words, -1, np.int64)
+    if has_vectors:
+        _vector_rows(listed, words, vectors, rows)
+    if has_clusters:
+        _find_clusters(listed, words, clusters)
+    _write_ids(listed, clusters, values, first_row, feature_ids)
+    if has_vectors:
+        _write_vectors(listed, vectors, rows, first_row, bins)
