@@ -35,7 +35,7 @@ class Batch:
     ) -> None:
         self.docs = docs
         self.training = training
-        ends = [*accumulate(map(len, docs), initial=0)]
+        ends = [0, len(docs[0])] if len(docs) == 1 else [*accumulate(map(len, docs), initial=0)]
         self.doc_offsets = np.array(ends, np.int64)
         self.n_tokens = ends[-1]
         self.offsets = _checked_offsets(offsets, self.n_tokens)
@@ -85,6 +85,8 @@ def _checked_offsets(offsets: npt.NDArray[np.int64], n_tokens: int) -> npt.NDArr
     offsets = np.ascontiguousarray(offsets, np.int64)
     # A list: docs of one sentence are common, and each question about an array takes longer.
     listed = offsets.tolist() if offsets.ndim == 1 else []
+    if listed == [0, n_tokens]:
+        return offsets
     ends = listed[:1] + listed[-1:]
     if ends != [0, n_tokens] or any(map(gt, listed, listed[1:])):
         raise ValueError(

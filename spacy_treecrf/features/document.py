@@ -66,6 +66,7 @@ class DocumentWords:
         self._first = np.empty((0, 2), np.int64)
         self._best_run = np.empty((0, 2), np.int64)
         self._listed: _Listed | None = None
+        self._had_new = False  # whether the last few tokens had new words
 
     def few(self, batch: Batch) -> _FewKeys | None:
         """The keys of all columns at once; None where they are found one by one."""
@@ -95,13 +96,17 @@ class DocumentWords:
 
     def _find_few(self, batch: Batch) -> _FewKeys:
         listed = self._listed
-        found = None if listed is None else listed.find(batch)
-        if found is None:  # there are new words
-            self._rows(batch)
-            if listed is None or not listed.is_of(self._words, self._scratch()):
-                listed = self._listed = _Listed(self._words, self._scratch())
+        if listed is not None and not self._had_new:  # where words were new, some will be again
             found = listed.find(batch)
-            assert found is not None
+            if found is not None:
+                return found
+        n_before = len(self._words)
+        self._rows(batch)
+        self._had_new = len(self._words) > n_before
+        if listed is None or not listed.is_of(self._words, self._scratch()):
+            listed = self._listed = _Listed(self._words, self._scratch())
+        found = listed.find(batch)
+        assert found is not None
         return found
 
     def _scratch(self) -> tuple[npt.NDArray[Any], ...]:

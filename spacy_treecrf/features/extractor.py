@@ -220,7 +220,8 @@ class Extractor:
         training: bool = False,
     ) -> EncodedRows:
         batch = Batch(docs, offsets, self._attrs, training)
-        feature_ids = np.full((batch.n_tokens, len(columns.slot_keys)), ABSENT, np.int32)
+        feature_ids = np.empty((batch.n_tokens, len(columns.slot_keys)), np.int32)
+        feature_ids.fill(ABSENT)
         numeric = np.empty((batch.n_tokens, len(columns.numeric_names)), np.uint8)
         if not batch.n_tokens:
             return feature_ids, numeric
