@@ -322,9 +322,9 @@ class BoostedCRF(LinearFeatures):
     ) -> list[list[ProbableSpan]]:
         """All spans whose probability is above a threshold: start, end, name, probability.
 
-        Labels are BIO, IOE2, BIOES or BILUO. With one half the F1 of spans is a little better than
-        that of the best label sequences, which `predict` returns; a higher threshold has fewer
-        spans, more of them right.
+        Labels are BIO, IOE2, BIOES or BILUO; IOB1 is to be converted. With one half the F1 of spans
+        is a little better than that of the best label sequences, which `predict` returns; a higher
+        threshold has fewer spans, more of them right.
 
         threshold: From 0.5, so that no spans overlap, to below 1.
         beside: Further fitted models. Probabilities are then the means of all models'; labels may

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 # Probabilities are sums of exponentials, which may end a little outside of 0 to 1.
 _ROUNDING = 1e-5
-DRAWS_AT_ONCE = 100
+SIGNS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class CalibrationBins:
 
         The number of right answers in a bin is then a sum of independent draws, whose mean distance
         from its expectation is sqrt(2 / pi) standard deviations where it is about normal. Answers
-        within a sequence are not independent: `error_by_chance` knows that, and is higher.
+        within a sequence are not independent: `error_by_chance` knows that, and is mostly higher.
         """
         n = int(self.counts.sum())
         return float(np.sqrt(2.0 / np.pi * self.variance).sum() / n) if n else None
@@ -63,8 +63,8 @@ def error_by_chance(
 
     In each draw the deviations of a sequence keep their signs or change them all, at random (the
     wild bootstrap of Wu 1986, with the signs of Davidson and Flachaire 2008). Deviations are those
-    from the share of right answers in their bin, so that dishonest probabilities do not count as
-    chance. None without draws or answers.
+    from the mean gap of their bin, so that dishonest probabilities do not count as chance. None
+    without draws, or with answers of fewer than two sequences.
 
     gaps: What a sequence adds to each bin's sum of (answer is right) - probability. shape:
     (n_sequences, n_bins)
@@ -72,13 +72,16 @@ def error_by_chance(
     """
     in_bin = counts.sum(axis=0)
     n = in_bin.sum()
-    if not draws or not n:
+    if not draws or np.count_nonzero(counts.any(axis=1)) < 2:
         return None
     deviations = gaps - counts * (gaps.sum(axis=0) / np.maximum(in_bin, 1.0))
+    # A mean of few sequences is nearer to them than the truth is.
+    sequences = np.maximum(np.count_nonzero(counts, axis=0), 2)
+    deviations *= np.sqrt(sequences / (sequences - 1))
     rng = np.random.default_rng(seed)
     errors: list[float] = []
     while len(errors) < draws:
-        size = (min(DRAWS_AT_ONCE, draws - len(errors)), len(gaps))
+        size = (min(max(1, SIGNS_AT_ONCE // len(gaps)), draws - len(errors)), len(gaps))
         signs = 2.0 * rng.integers(2, size=size) - 1.0
         errors += (np.abs(signs @ deviations).sum(axis=1) / n).tolist()
     return Chance(float(np.mean(errors)), float(np.quantile(errors, confidence)))

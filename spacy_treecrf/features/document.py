@@ -91,6 +91,7 @@ class DocumentWords:
         self.forget(MANY_WORDS)
         if batch.few and self.wanted.issuperset(ALL):
             return self._find_few(batch)
+        self._listed = None  # words may be added, and arrays grow
         words, table, *scratch = self._rows(batch), self._words.table, *self._scratch()
         return _BatchKeys(batch, words, table, *scratch)
 
@@ -114,6 +115,13 @@ class DocumentWords:
 
     def _rows(self, batch: Batch) -> npt.NDArray[np.int32]:
         """The row of each token's word in the table, which gets new words, and scratch for them."""
+        try:
+            return self._found_rows(batch)
+        except BaseException:
+            self._begin()  # words may have been left without their rows, or without scratch
+            raise
+
+    def _found_rows(self, batch: Batch) -> npt.NDArray[np.int32]:
         words = self._words.rows(batch.array(ORTH), lambda new: self._describe(batch.strings(new)))
         if len(self._lower) > len(self._counts):
             self._counts = grown(self._counts, len(self._lower))
@@ -134,11 +142,12 @@ class _Listed:
     """A table of words, and scratch, listed for a kernel that finds all keys of few tokens."""
 
     def __init__(self, words: WordTable, scratch: tuple[npt.NDArray[Any], ...]) -> None:
-        from spacy_treecrf.features.kernels.document_keys import document_keys, listed_table
+        from spacy_treecrf.engine.listed_arrays import listed_arrays
+        from spacy_treecrf.features.kernels.document_keys import document_keys
 
         self._find = document_keys
-        self._kept = [*words.arrays(), *scratch]
-        self._listed = listed_table(self._kept)
+        rows, self._kept = listed_arrays([*words.arrays(), *scratch])
+        self._listed = np.array(rows, np.int64)
 
     def is_of(self, words: WordTable, scratch: tuple[npt.NDArray[Any], ...]) -> bool:
         """Whether these arrays are the ones that are listed."""

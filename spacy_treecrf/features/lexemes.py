@@ -241,12 +241,18 @@ class LexemeSource(Source):
         return np.array([int(name.removeprefix("vector")) for name in known.numbers], np.int64)
 
     def stamp(self, vocab: Vocab) -> Any:
+        """It changes with the table of vectors, but not with a vector in it, or a key's row."""
         if self.vectors is None and "is_oov" not in self.windows:
             return None
         # The vectors are held, so that others that replace them cannot get the same id.
-        vectors = vocab.vectors
-        self._stamped = vectors, vectors.data
-        return id(vectors), id(vectors.data), vectors.shape, vectors.n_keys
+        self._stamped = vectors = vocab.vectors
+        data = vectors.data
+        place = data.__array_interface__["data"] if isinstance(data, np.ndarray) else id(data)
+        return id(vectors), place, vectors.shape, vectors.n_keys
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: no vectors, which belong to a vocab."""
+        return {name: value for name, value in self.__dict__.items() if name != "_stamped"}
 
     def check(self, vocab: Vocab) -> None:
         if self.clusters is not None:

@@ -70,11 +70,13 @@ def quick_words(source: Source, table: SourceTable, vocab: Vocab) -> QuickWords 
     """What writes rows of new words, or None where it takes other steps."""
     if type(source) is not LexemeSource or not table.texts:
         return None
+    if source.vectors is not None and source.vectors.kind != "numeric":
+        return None
+    if source.clusters is not None and source.clusters.words is None:
+        return None  # the ordinary way says so
     vectors = KeyedVectors(_NO_KEYS, np.empty(0, np.int32), np.empty((0, 0), np.float32))
     if table.numbers:
-        if source.vectors is None or source.vectors.kind != "numeric":
-            return None
-        found = source.vectors.keyed(vocab)
+        found = None if source.vectors is None else source.vectors.keyed(vocab)
         if found is None:
             return None
         vectors = found
@@ -88,7 +90,7 @@ def _cluster_values(
 
     The shape of the values is (n_clusters, n_columns): the numbers that a model gives them.
     """
-    columns = [] if clusters is None else [c for c in clusters.columns if c in known.texts]
+    columns = [] if clusters is None else [c for c in known.texts if c in clusters.columns]
     if clusters is None or clusters.words is None or not columns:
         return _NO_KEYS, np.empty(0, np.int32), np.empty((0, len(columns)), np.int32)
     paths, of_word = np.unique(clusters.paths, return_inverse=True)

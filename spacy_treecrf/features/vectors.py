@@ -150,6 +150,8 @@ class Vectors:
         keys = np.fromiter(row_of.keys(), np.uint64, len(row_of))
         order = np.argsort(keys)
         rows = np.fromiter(row_of.values(), np.int32, len(row_of))
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(vectors.data):
+            return None
         return KeyedVectors(keys[order], rows[order], vectors.data)
 
     def to_state(self) -> dict[str, Any]:

@@ -58,7 +58,8 @@ class Spelling:
         parts = [letter_and_type(name) for name in names]
         letters = {letter for letter, _ in parts}
         begins, ends = bool(letters & {"B", "S"}), bool(letters & {"E", "S"})
-        if not are_span_labels(names) or not (begins or ends):
+        untyped = ends and set(names) <= {"I", "E", OUTSIDE}  # IOE2, which nothing else is like
+        if not (are_span_labels(names) or untyped) or not (begins or ends):
             raise ValueError(
                 "treecrf: the labels of this model do not spell spans; train it on BIO, IOE2, "
                 "BIOES or BILUO labels"

@@ -24,9 +24,8 @@ def annotate(
         kept = [i for i, p in enumerate(p_of_spans) if p >= min_prob]
         spans, p_of_spans = [spans[i] for i in kept], [p_of_spans[i] for i in kept]
     made: list[Span] | None
-    takes_spans = hasattr(task, "annotate_spans")  # isinstance would take as long as the rest
-    if takes_spans:
-        made = task.annotate_spans(doc, spans)  # type: ignore[attr-defined]
+    if hasattr(task, "annotate_spans"):  # a SpanTask; isinstance would take as long as the rest
+        made = task.annotate_spans(doc, spans)
     elif task.constraints == "biluo":
         made = task.annotate(doc, labels_of_spans(spans, len(doc)))
     else:
@@ -34,15 +33,23 @@ def annotate(
     if probabilities and prediction.probabilities is not None:
         set_token_probabilities(doc, prediction.probabilities)
         if made and p_of_spans:
-            if not takes_spans or len(made) < len(spans):
+            if not _are_in_turn(made, spans):
                 made, p_of_spans = _matched(made, spans, p_of_spans)
             set_span_probabilities(made, p_of_spans)
+
+
+def _are_in_turn(made: Sequence[Span], spans: Sequence[TokenSpan]) -> bool:
+    """Whether the spans that were made are the predicted ones; they may have lost whitespace."""
+    if len(made) != len(spans):
+        return False
+    pairs = zip(made, spans, strict=True)
+    return all(start <= span.start < end for span, (start, end, _) in pairs)
 
 
 def _matched(
     made: Sequence[Span], spans: Sequence[TokenSpan], p_of_spans: Sequence[float]
 ) -> tuple[list[Span], list[float]]:
-    """The spans that were made of predicted ones, by a token: they may have lost whitespace."""
+    """The spans that were made of predicted ones, by a token."""
     p_of_token = {
         token: p
         for (start, end, _), p in zip(spans, p_of_spans, strict=True)

@@ -155,3 +155,8 @@ def test_there_is_no_chance_without_draws_or_answers() -> None:
     nothing = np.zeros((3, 15))
     assert by_chance(1, draws=0) is None
     assert error_by_chance(nothing, nothing, draws=9, confidence=0.95, seed=0) is None
+
+
+def test_one_sequence_tells_nothing_of_chance() -> None:
+    gaps, counts = np.array([[0.5, 0.0], [0.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 0.0]])
+    assert error_by_chance(gaps, counts, draws=10, confidence=0.95, seed=0) is None

@@ -231,3 +231,63 @@ def test_a_process_that_was_forked_in_the_midst_of_new_words_begins_anew(
     monkeypatch.setattr(DocumentWords, "_describe", fork_and_describe)
     encoded = features.encode([doc], offsets_of([doc]), columns)
     np.testing.assert_array_equal(encoded[0], expected[0])
+
+
+def test_long_docs_between_short_ones_leave_no_stale_tables(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    features = create_token_features({"LOWER": [0]}, document=list(KINDS))
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    short = Doc(nlp.vocab, words=["Ann", "saw", "Bob", "Smith", "."])
+    words = [f"Word{i}" for i in range(450)]
+    long = Doc(nlp.vocab, words=["said", "In", "word440", *words])
+    last = Doc(
+        nlp.vocab,
+        words=["Word440", "said", "Word441", ".", "In", "word440", "Word440", "Word441", "."],
+    )
+    twin = deepcopy(features)
+    for doc in (short, short, long):
+        features.encode([doc], offsets_of([doc]), columns)
+    encoded = features.encode([last], np.array([0, 4, 9]), columns)
+    expected = twin.encode([last], np.array([0, 4, 9]), columns)
+    np.testing.assert_array_equal(encoded[0], expected[0])
+
+
+@pytest.mark.parametrize("clusters", [[2, 0], [0, 2]])
+def test_columns_of_clusters_are_those_of_the_model(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch, clusters: list[int]
+) -> None:
+    """A config may name them in another order than the one that the model was trained with."""
+    learned = create_token_features({"LOWER": [0]}, clusters=[2, 0])
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = learned.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    features = create_token_features({"LOWER": [0]}, clusters=clusters)
+    features.from_state(learned.to_state())
+    doc = Doc(nlp.vocab, words=NEW_WORDS)
+    expected = learned.encode([doc], offsets_of([doc]), columns)
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    encoded = features.encode([doc], offsets_of([doc]), columns)
+    np.testing.assert_array_equal(encoded[0], expected[0])
+
+
+def test_indicators_of_vectors_have_the_cells_of_the_ordinary_way(
+    nlp: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = create_token_features({"LOWER": [0]}, vectors=4, vector_columns="indicators")
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    doc = Doc(nlp.vocab, words=NEW_WORDS)
+    expected = features.encode([doc], offsets_of([doc]), columns)
+    monkeypatch.setattr(extractor, "QUICK_AFTER", -1)
+    encoded = deepcopy(features).encode([doc], offsets_of([doc]), columns)
+    np.testing.assert_array_equal(encoded[0], expected[0])
+
+
+def test_copies_hold_no_vectors(nlp: Language) -> None:
+    features = new_features()
+    training = docs_of(nlp, [text.split() for text in TRAINING])
+    columns = features.fit(training, offsets_of(training), min_count=1, max_bins=255)
+    features.encode(training, offsets_of(training), columns)
+    assert all("_stamped" not in vars(source) for source in deepcopy(features).sources)

@@ -10,6 +10,7 @@ import pytest
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.labels.schemes import as_ioe2, conll_spans, spelled
+from spacy_treecrf.models.probable_spans import Spelling
 
 WORDS = "abcd"
 HINTS = ["X1", "X2", "X3", "Y1", "Y2", "-", "?"]
@@ -135,3 +136,10 @@ def test_labels_that_spell_no_spans_are_refused() -> None:
 def test_other_things_than_models_are_refused_beside_one() -> None:
     with pytest.raises(ValueError, match=r"^treecrf: beside holds a str"):
         fitted("BIO").predict_spans(inputs(1), beside=["model"])  # type: ignore[list-item]
+
+
+def test_labels_of_ioe2_without_types_spell_spans() -> None:
+    spelling = Spelling.of(["I", "E", "O"])
+    assert (spelling.begins, spelling.ends) == (False, True)
+    with pytest.raises(ValueError, match="do not spell spans"):
+        Spelling.of(["I", "O"])

@@ -5,16 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
+from spacy.vocab import Vocab
 
-from spacy_treecrf.labels.biluo import write_span
+from spacy_treecrf.labels.biluo import TokenSpan, write_span
+from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.combining import best_combinations
+from spacy_treecrf.pipeline.confidence import register_extensions, span_probability
 from spacy_treecrf.pipeline.pipe import TreeCRF
+from spacy_treecrf.pipeline.predictions import Prediction
 from tests.engine.enumeration import Enumeration, enumerate_paths
 from tests.pipeline.tiny_pipes import (
     CORPUS,
@@ -304,3 +309,31 @@ def test_nbest_of_a_doc_has_limits_that_are_named() -> None:
     doc = Doc(nlp.vocab, ["Ann"] * 1000)
     with pytest.raises(ValueError, match=r"n=100000 for 1000 positions; use n of at most 33554"):
         pipe.nbest(doc, 100_000)
+
+
+PLACES = {"A": (0, 1), "B": (4, 7), "KEPT": (8, 9)}  # their characters
+
+
+class OtherSpans:
+    """A task of one's own, which gives the spans that it made in an order of its own."""
+
+    constraints = "biluo"
+
+    def __init__(self, kept: int) -> None:
+        self.kept = kept
+
+    def annotate_spans(self, doc: Doc, spans: Sequence[TokenSpan]) -> list[Span]:
+        made = [Span(doc, start, end, label=name) for start, end, name in spans]
+        made.sort(key=len, reverse=True)
+        return [Span(doc, 4, 5, label="KEPT")] * self.kept + made
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_tasks_may_give_spans_in_any_order_and_others(kept: int) -> None:
+    register_extensions()
+    doc = Doc(Vocab(), words=["a", "b", "c", "d", "e"])
+    spans: list[TokenSpan] = [(0, 1, "A"), (2, 4, "B")]
+    prediction = Prediction(["U-A", "O", "B-B", "L-B", "O"], spans, np.full(5, 0.5), [0.1, 0.9])
+    annotate(doc, prediction, OtherSpans(kept), min_prob=0.0, probabilities=True)  # type: ignore[arg-type]
+    found = {name: span_probability(doc, *place, name) for name, place in PLACES.items()}
+    assert found == {"A": 0.1, "B": 0.9, "KEPT": None}

@@ -8,7 +8,7 @@ ones that the ordinary way takes, so that results are the same to the bit.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,19 @@ from spacy_treecrf.engine.chain.decoding import viterbi_bigram, viterbi_general
 from spacy_treecrf.engine.encoding.placing import Places, place_events
 from spacy_treecrf.engine.intrinsics import carray, pointer_to
 from spacy_treecrf.engine.kernel import kernel, step
+from spacy_treecrf.engine.listed_arrays import (
+    float32_table,
+    float64_table,
+    float64s,
+    int32s,
+    int64_table,
+    int64s,
+    listed_arrays,
+    uint8s,
+    uint32s,
+    uint64_table,
+    uint64s,
+)
 from spacy_treecrf.engine.trees.posting_lists import Postings, ScoredRows, add_tree_scores
 
 Ints = npt.NDArray[np.int64]
@@ -52,7 +65,7 @@ def listed(arrays: ModelArrays, sizes: Sizes) -> tuple[Ints, list[npt.NDArray[np
 
     The shape of the list is (1 + n_arrays, 4): address and up to three lengths.
     """
-    parts = [
+    parts: list[npt.NDArray[Any]] = [
         *arrays.places,
         arrays.weights,
         arrays.bin_scores,
@@ -62,107 +75,57 @@ def listed(arrays: ModelArrays, sizes: Sizes) -> tuple[Ints, list[npt.NDArray[np
         arrays.steps.end,
         arrays.edges,
     ]
-    kept = [np.ascontiguousarray(part) for part in parts]
-    rows = [list(sizes)]
-    rows += [[part.ctypes.data, *part.shape, *[1] * (3 - part.ndim)] for part in kept]
-    return np.array(rows, np.int64), kept
-
-
-@step
-def _int32(listed: Ints, i: int) -> npt.NDArray[np.int32]:
-    found: npt.NDArray[np.int32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int32)
-    return found
-
-
-@step
-def _uint8(listed: Ints, i: int) -> npt.NDArray[np.uint8]:
-    found: npt.NDArray[np.uint8] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint8)
-    return found
-
-
-@step
-def _uint32(listed: Ints, i: int) -> npt.NDArray[np.uint32]:
-    found: npt.NDArray[np.uint32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint32)
-    return found
-
-
-@step
-def _int64(listed: Ints, i: int) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int64)
-    return found
-
-
-@step
-def _uint64(listed: Ints, i: int) -> npt.NDArray[np.uint64]:
-    found: npt.NDArray[np.uint64] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint64)
-    return found
-
-
-@step
-def _uint64_table(listed: Ints, i: int) -> npt.NDArray[np.uint64]:
-    shape = listed[i, 1], listed[i, 2]
-    found: npt.NDArray[np.uint64] = carray(pointer_to(listed[i, 0]), shape, np.uint64)
-    return found
-
-
-@step
-def _float64_table(listed: Ints, i: int) -> npt.NDArray[np.float64]:
-    shape = listed[i, 1], listed[i, 2]
-    found: npt.NDArray[np.float64] = carray(pointer_to(listed[i, 0]), shape, np.float64)
-    return found
+    rows, kept = listed_arrays(parts)
+    return np.array([list(sizes), *rows], np.int64), kept
 
 
 @step
 def _places(listed: Ints) -> Places:
     """Return the first arrays of the list, in the order of `listed`, as the next steps do."""
     return Places(
-        _int32(listed, 1),
-        _int32(listed, 2),
-        _int32(listed, 3),
-        _int32(listed, 4),
-        _int32(listed, 5),
+        int32s(listed, 1),
+        int32s(listed, 2),
+        int32s(listed, 3),
+        int32s(listed, 4),
+        int32s(listed, 5),
     )
 
 
 @step
 def _linear(listed: Ints) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    weights = carray(pointer_to(listed[6, 0]), (listed[6, 1], listed[6, 2]), np.float32)
     shape = listed[7, 1], listed[7, 2], listed[7, 3]
-    return weights, carray(pointer_to(listed[7, 0]), shape, np.float32)
+    return float32_table(listed, 6), carray(pointer_to(listed[7, 0]), shape, np.float32)
 
 
 @step
 def _postings(listed: Ints) -> Postings:
-    shape = listed[28, 1], listed[28, 2]
     return Postings(
-        tree_class=_int32(listed, 9),
-        leaf_first=_uint64(listed, 10),
-        leaf_units=_int32(listed, 11),
-        class_first=_int64(listed, 12),
-        dense_of=_int32(listed, 13),
-        dense=_uint64_table(listed, 14),
-        feature_first=_int32(listed, 15),
-        feature_tree=_uint32(listed, 16),
-        feature_mask=_uint64(listed, 17),
-        numeric_first=_int32(listed, 18),
-        numeric_column=_int32(listed, 19),
-        numeric_threshold=_uint8(listed, 20),
-        numeric_mask=_uint64(listed, 21),
-        context_mask=_uint64_table(listed, 22),
-        held_first=_int32(listed, 23),
-        held_context=_int32(listed, 24),
-        held_mask=_uint64(listed, 25),
-        held_units=_int32(listed, 26),
-        usual_units=_int64(listed, 27),
-        context_units=carray(pointer_to(listed[28, 0]), shape, np.int64),
+        tree_class=int32s(listed, 9),
+        leaf_first=uint64s(listed, 10),
+        leaf_units=int32s(listed, 11),
+        class_first=int64s(listed, 12),
+        dense_of=int32s(listed, 13),
+        dense=uint64_table(listed, 14),
+        feature_first=int32s(listed, 15),
+        feature_tree=uint32s(listed, 16),
+        feature_mask=uint64s(listed, 17),
+        numeric_first=int32s(listed, 18),
+        numeric_column=int32s(listed, 19),
+        numeric_threshold=uint8s(listed, 20),
+        numeric_mask=uint64s(listed, 21),
+        context_mask=uint64_table(listed, 22),
+        held_first=int32s(listed, 23),
+        held_context=int32s(listed, 24),
+        held_mask=uint64s(listed, 25),
+        held_units=int32s(listed, 26),
+        usual_units=int64s(listed, 27),
+        context_units=int64_table(listed, 28),
     )
 
 
 @step
 def _steps(listed: Ints) -> StepPotentials:
-    shape = (listed[30, 1],)
-    end = carray(pointer_to(listed[30, 0]), shape, np.float64)
-    return StepPotentials(listed[0, 2], _float64_table(listed, 29), end)
+    return StepPotentials(listed[0, 2], float64_table(listed, 29), float64s(listed, 30))
 
 
 @step
@@ -205,7 +168,7 @@ def _add_scores(
                 for k in range(n_labels):
                     scores[row, c, k] = linear[row, k]
     data = ScoredRows(feature_ids, numeric, lags)
-    add_tree_scores(data, rows, _int64(listed, 8), n_labels, _postings(listed), scores)
+    add_tree_scores(data, rows, int64s(listed, 8), n_labels, _postings(listed), scores)
 
 
 @step
@@ -227,7 +190,7 @@ def _add_marginals(listed: Ints, chunk: ScoredChunk, nodes: npt.NDArray[np.float
         return 0
     out = Marginals(np.empty((0, 0, 0), np.float32), nodes, np.empty(chunk.last))
     allowed = np.empty((0, 0), np.uint8)
-    scaled_pass(chunk, _steps(listed), _float64_table(listed, 31), allowed, out)
+    scaled_pass(chunk, _steps(listed), float64_table(listed, 31), allowed, out)
     for s in range(chunk.last):
         if np.isnan(out.log_z[s]):
             return -1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.intrinsics import carray, pointer_to
 from spacy_treecrf.engine.kernel import kernel, step
+from spacy_treecrf.engine.listed_arrays import int32_table, int32s, int64_table, uint64s
 from spacy_treecrf.features.kernels.capital_runs import N_RUN_KEYS, run_keys
 from spacy_treecrf.features.kernels.key_table import EMPTY, find_place
 from spacy_treecrf.features.kernels.repeats import N_KEYS, Tokens, find_headings, repeat_keys
@@ -25,26 +24,6 @@ KEY_BYTES = 8
 
 # Rows of the list: what a table of words has, then scratch of `repeat_keys` and `run_keys`.
 TABLE_KEYS, TABLE_ROWS, TABLE, COUNTS, FIRST, BEST = range(6)
-
-
-def listed_table(arrays: list[npt.NDArray[Any]]) -> Ints:
-    """Address and lengths of arrays, which must live as long as these. shape: (n_arrays, 3)"""
-    rows = [[part.ctypes.data, *part.shape, *[1] * (2 - part.ndim)] for part in arrays]
-    return np.array(rows, np.int64)
-
-
-@step
-def _int64_table(listed: Ints, i: int) -> Ints:
-    shape = listed[i, 1], listed[i, 2]
-    found: Ints = carray(pointer_to(listed[i, 0]), shape, np.int64)
-    return found
-
-
-@step
-def _int32_table(listed: Ints, i: int) -> npt.NDArray[np.int32]:
-    shape = listed[i, 1], listed[i, 2]
-    found: npt.NDArray[np.int32] = carray(pointer_to(listed[i, 0]), shape, np.int32)
-    return found
 
 
 @step
@@ -65,22 +44,20 @@ def document_keys(
     Where the table does not have a word, it returns UNKNOWN. Scratch is left as it was.
     """
     n_tokens = len(orth)
-    shape = (listed[TABLE_KEYS, 1],)
-    table_keys = carray(pointer_to(listed[TABLE_KEYS, 0]), shape, np.uint64)
-    table_rows = carray(pointer_to(listed[TABLE_ROWS, 0]), shape, np.int32)
+    table_keys, table_rows = uint64s(listed, TABLE_KEYS), int32s(listed, TABLE_ROWS)
     words = np.empty(n_tokens, np.int32)
     for t in range(n_tokens):
         words[t] = table_rows[find_place(table_keys, table_rows, orth[t])]
         if words[t] == EMPTY:
             return UNKNOWN
-    tokens = Tokens(orth, words, _int32_table(listed, TABLE), offsets, doc_offsets)
+    tokens = Tokens(orth, words, int32_table(listed, TABLE), offsets, doc_offsets)
     bounds = np.empty((n_tokens, 2), np.int64)
     heading = keys[HEADING]
     find_headings(tokens, bounds, heading)
-    counts, first = _int32_table(listed, COUNTS), _int64_table(listed, FIRST)
+    counts, first = int32_table(listed, COUNTS), int64_table(listed, FIRST)
     repeat_keys(tokens, bounds, counts, first, most_repeats, _rows(keys, 0, N_KEYS))
     runs = np.empty((n_tokens, 2), np.int64)
-    best = _int64_table(listed, BEST)
+    best = int64_table(listed, BEST)
     run_keys(tokens, heading, best, runs, _rows(keys, N_KEYS, N_RUN_KEYS))
     for d in range(len(doc_offsets) - 1):
         for t in range(doc_offsets[d], doc_offsets[d + 1]):

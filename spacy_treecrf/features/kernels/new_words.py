@@ -11,8 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spacy_treecrf.engine.intrinsics import carray, pointer_to, prefetch, prefetch_cell
+from spacy_treecrf.engine.intrinsics import prefetch, prefetch_cell
 from spacy_treecrf.engine.kernel import kernel, step
+from spacy_treecrf.engine.listed_arrays import (
+    float32_table,
+    float64s,
+    int32_table,
+    int32s,
+    int64s,
+    listed_arrays,
+    uint64s,
+)
 from spacy_treecrf.features.kernels.bins import BinnedColumns, write_bin
 
 Ints = npt.NDArray[np.int64]
@@ -96,27 +105,8 @@ def listed_words(
 
     The last row, SHIFTS, has no array.
     """
-    kept = [np.ascontiguousarray(part) for part in arrays]
-    rows = [[part.ctypes.data, *part.shape, *[1] * (2 - part.ndim)] for part in kept]
-    return np.array([*rows, [cluster_shift, vector_shift, 0]], np.int64), kept
-
-
-@step
-def _int32(listed: Ints, i: int) -> npt.NDArray[np.int32]:
-    found: npt.NDArray[np.int32] = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int32)
-    return found
-
-
-@step
-def _int64(listed: Ints, i: int) -> Ints:
-    found: Ints = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.int64)
-    return found
-
-
-@step
-def _uint64(listed: Ints, i: int) -> Keys:
-    found: Keys = carray(pointer_to(listed[i, 0]), (listed[i, 1],), np.uint64)
-    return found
+    rows, kept = listed_arrays(arrays)
+    return np.array([*rows, [cluster_shift, vector_shift, 0, 0]], np.int64), kept
 
 
 @step
@@ -164,8 +154,8 @@ def _own_or_lower(
 @step
 def _vector_rows(listed: Ints, words: Keys, vectors: npt.NDArray[np.float32], rows: Ints) -> None:
     """Write the row of each word's vector, -1 for none, and bring the vectors into the cache."""
-    keys, first = _uint64(listed, VECTOR_KEYS), _int32(listed, VECTOR_FIRST)
-    vector_of, shift = _int32(listed, VECTOR_OF), listed[SHIFTS, 1]
+    keys, first = uint64s(listed, VECTOR_KEYS), int32s(listed, VECTOR_FIRST)
+    vector_of, shift = int32s(listed, VECTOR_OF), listed[SHIFTS, 1]
     for word in range(len(rows)):
         rows[word] = -1
         place = _own_or_lower(keys, first, shift, words, word)
@@ -178,8 +168,8 @@ def _vector_rows(listed: Ints, words: Keys, vectors: npt.NDArray[np.float32], ro
 @step
 def _find_clusters(listed: Ints, words: Keys, clusters: Ints) -> None:
     """Write the number of each word's cluster, -1 for none."""
-    keys, first = _uint64(listed, CLUSTER_KEYS), _int32(listed, CLUSTER_FIRST)
-    cluster_of, shift = _int32(listed, CLUSTER_OF), listed[SHIFTS, 0]
+    keys, first = uint64s(listed, CLUSTER_KEYS), int32s(listed, CLUSTER_FIRST)
+    cluster_of, shift = int32s(listed, CLUSTER_OF), listed[SHIFTS, 0]
     for word in range(len(clusters)):
         place = _own_or_lower(keys, first, shift, words, word)
         clusters[word] = cluster_of[place] if place >= 0 else -1
@@ -190,11 +180,10 @@ def _write_ids(
     listed: Ints, clusters: Ints, values: Ints, first_row: int, feature_ids: npt.NDArray[np.int32]
 ) -> None:
     """Write the ids of words. values: Those of the columns that are given."""
-    columns, id_first, ids = _int64(listed, COLUMNS), _int64(listed, ID_FIRST), _int32(listed, IDS)
-    cells, cell_first = _int64(listed, CELLS), _int64(listed, CELL_FIRST)
-    shape = listed[CLUSTER_VALUES, 1], listed[CLUSTER_VALUES, 2]
-    cluster_values = carray(pointer_to(listed[CLUSTER_VALUES, 0]), shape, np.int32)
-    n_words, n_given = len(clusters), len(columns) - shape[1]
+    columns, id_first, ids = int64s(listed, COLUMNS), int64s(listed, ID_FIRST), int32s(listed, IDS)
+    cells, cell_first = int64s(listed, CELLS), int64s(listed, CELL_FIRST)
+    cluster_values = int32_table(listed, CLUSTER_VALUES)
+    n_words, n_given = len(clusters), len(columns) - cluster_values.shape[1]
     for i in range(len(columns)):
         column = columns[i]
         start = cell_first[column]
@@ -219,13 +208,12 @@ def _write_vectors(
     bins: npt.NDArray[np.uint8],
 ) -> None:
     """Write the bins of words. rows: Those of their vectors."""
-    dimensions = _int64(listed, DIMENSIONS)
-    shape = (listed[EDGES, 1],)
+    dimensions = int64s(listed, DIMENSIONS)
     columns = BinnedColumns(
-        carray(pointer_to(listed[EDGES, 0]), shape, np.float64),
-        _int64(listed, EDGE_FIRST),
-        _int64(listed, BIN_CELLS),
-        _int64(listed, BIN_CELL_FIRST),
+        float64s(listed, EDGES),
+        int64s(listed, EDGE_FIRST),
+        int64s(listed, BIN_CELLS),
+        int64s(listed, BIN_CELL_FIRST),
     )
     for column in range(len(dimensions)):
         for word in range(len(rows)):
@@ -252,18 +240,17 @@ def write_new_words(
     """
     n_words = len(words) // 2
     has_clusters, has_vectors = listed[CLUSTER_VALUES, 2] > 0, listed[DIMENSIONS, 1] > 0
-    cluster_first, vector_first = _int32(listed, CLUSTER_FIRST), _int32(listed, VECTOR_FIRST)
+    cluster_first, vector_first = int32s(listed, CLUSTER_FIRST), int32s(listed, VECTOR_FIRST)
     if has_vectors:
         _ask_for(vector_first, listed[SHIFTS, 1], words)
     if has_clusters:
         _ask_for(cluster_first, listed[SHIFTS, 0], words)
     if has_vectors:
-        _ask_for_keys(_uint64(listed, VECTOR_KEYS), vector_first, listed[SHIFTS, 1], words)
+        _ask_for_keys(uint64s(listed, VECTOR_KEYS), vector_first, listed[SHIFTS, 1], words)
     if has_clusters:
-        _ask_for_keys(_uint64(listed, CLUSTER_KEYS), cluster_first, listed[SHIFTS, 0], words)
+        _ask_for_keys(uint64s(listed, CLUSTER_KEYS), cluster_first, listed[SHIFTS, 0], words)
 
-    shape = listed[VECTORS, 1], listed[VECTORS, 2]
-    vectors = carray(pointer_to(listed[VECTORS, 0]), shape, np.float32)
+    vectors = float32_table(listed, VECTORS)
     rows = np.empty(n_words, np.int64)
     clusters = np.full(n_words, -1, np.int64)
     if has_vectors:
