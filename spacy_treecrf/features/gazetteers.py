@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from spacy.strings import get_string_id
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_treecrf.features.batch import ORTH, Batch
+from spacy_treecrf.features.entity_lists import (
+    NOBODY,
+    Blocks,
+    Lesson,
+    Phrase,
+    lesson_of,
+    pieces_of,
+)
 from spacy_treecrf.features.source import Entities, Reading, Source, Texts, Window, column_name
 from spacy_treecrf.features.words import WordTable
 from spacy_treecrf.storage.state_reader import StateReader
@@ -21,21 +27,11 @@ from spacy_treecrf.storage.state_reader import StateReader
 if TYPE_CHECKING:
     from spacy_treecrf.features.kernels.phrases import Trie
 
-LISTED, LEARNED = "gazetteer.", "entities."
+LISTED = "gazetteer."
 MAX_WORD_PIECES = 12  # a token of more pieces is in no phrase
 MANY_WORDS = 2**15
-NOBODY = 0
 PLACES = (None, "B", "I", "L", "U")  # by the numbers of kernels.phrases
-_PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 _LIST_KEY = 0x9E3779B97F4A7C15
-
-Pieces = tuple[str, ...]
-Lesson = dict[tuple[str, Pieces], int]  # (column, phrase) -> owner
-
-
-def pieces_of(text: str) -> Pieces:
-    """The pieces of a text in lower case: runs of letters, runs of digits, other characters."""
-    return tuple(_PIECE.findall(text.lower()))
 
 
 class CompiledPhrases(NamedTuple):
@@ -51,9 +47,8 @@ class GazetteerSource(Source):
     The column tells whether a token is the first (B), an inner (I), the last (L) or the only (U)
     one of a phrase. Case and the way a tokenizer cuts words do not matter.
 
-    A phrase learned from the entities of one training document alone has that document as its
-    owner. In training, the owner does not see it: otherwise the model would learn that every
-    entity is in the list, which is not so for new documents.
+    Phrases learned from entities of one block of training documents alone have that block as their
+    owner. In training, its documents do not see them; see `entity_lists`.
 
     lists: By name, phrases, or the path of a text file with a phrase in each line, or of a folder
         of such files, each of which is a list.
@@ -69,7 +64,8 @@ class GazetteerSource(Source):
         self.from_entities = from_entities
         self.window = window
         self.columns: list[str] = []
-        self._phrases: Lesson = {}
+        self._phrases: dict[Phrase, int] = {}  # with their owners
+        self._blocks = Blocks(())
         self._is_loaded = not lists
         self._version = 0  # counts changes of the phrases
         self._compiled_phrases: CompiledPhrases | None = None
@@ -101,25 +97,16 @@ class GazetteerSource(Source):
                 "treecrf: setting 'gazetteer_from_entities' needs annotated entities or spans, "
                 "and this task has none; set it to false"
             )
-        learned: Lesson = {}
-        for doc, spans in zip(docs, entities, strict=True):
-            owner = owner_of(doc) if spans else NOBODY
-            for start, end, label in spans:
-                phrase = LEARNED + column_name(label), pieces_of(doc[start:end].text)
-                if phrase[1]:
-                    _teach(learned, phrase, owner)
-        return learned
+        return lesson_of(docs, entities)
 
     def learn(self, lessons: Sequence[Lesson | None]) -> None:
         if not self.from_entities:
             return
-        learned: Lesson = {}
-        for lesson in lessons:
-            for phrase, owner in (lesson or {}).items():
-                _teach(learned, phrase, owner)
+        taught = [lesson for lesson in lessons if lesson is not None]
+        self._blocks = Blocks(own for lesson in taught for own, _ in lesson)
         self._phrases = {
             **{key: owner for key, owner in self._phrases.items() if key[0].startswith(LISTED)},
-            **learned,
+            **self._blocks.owners(taught),
         }
         self._changed()
 
@@ -164,7 +151,7 @@ class GazetteerSource(Source):
         )
         owners = np.zeros(len(batch.offsets) - 1, np.uint64)
         if batch.training and self.from_entities:
-            of_docs = np.array([owner_of(doc) for doc in batch.docs], np.uint64)
+            of_docs = np.array([self._blocks.of(doc) for doc in batch.docs], np.uint64)
             filled = np.diff(batch.offsets) > 0
             owners[filled] = of_docs[batch.doc_of_sequence()[filled]]
         match_phrases(words, batch.offsets, owners, self._words.table, trie, places)
@@ -202,6 +189,7 @@ class GazetteerSource(Source):
             "phrase_lengths": np.array(lengths, np.int32),
             "phrase_list": np.array([column_ids[c] for c, _ in self._phrases], np.int32),
             "phrase_owner": np.array(list(self._phrases.values()), np.uint64),
+            "docs": np.array(self._blocks.ids, np.uint64),
         }
 
     def from_state(self, reader: StateReader) -> None:
@@ -213,26 +201,17 @@ class GazetteerSource(Source):
         n_phrases = len(lengths)
         which = reader.array("phrase_list", np.int32, (n_phrases,), 0, len(lists) - 1).tolist()
         owners = reader.array("phrase_owner", np.uint64, (n_phrases,)).tolist()
+        # Where there are none, as in files of before, the owner of a phrase is the id of a doc.
+        docs = reader.array("docs", np.uint64, (None,)).tolist() if reader.has("docs") else []
         ends = np.cumsum(lengths, dtype=np.int64).tolist()
         if (ends[-1] if ends else 0) != len(flat):
             reader.fail("phrase_lengths", f"a sum of {len(flat)}", "another")
-        phrases: dict[tuple[str, Pieces], int] = {}
+        phrases: dict[Phrase, int] = {}
         for i, end in enumerate(ends):
             phrase = tuple(pieces[p] for p in flat[end - lengths[i] : end])
             phrases[lists[which[i]], phrase] = owners[i]
-        self._phrases, self._is_loaded = phrases, loaded
+        self._phrases, self._blocks, self._is_loaded = phrases, Blocks(docs), loaded
         self._changed()
-
-
-def _teach(learned: Lesson, phrase: tuple[str, Pieces], owner: int) -> None:
-    """Add a phrase; what two docs have belongs to nobody."""
-    if learned.setdefault(phrase, owner) != owner:
-        learned[phrase] = NOBODY
-
-
-def owner_of(doc: Doc) -> int:
-    """The id of a training document, by its text: the same for all copies of it."""
-    return get_string_id(doc.text)
 
 
 def _piece_rows(texts: Iterable[str], piece_ids: dict[str, int]) -> npt.NDArray[np.int32]:
@@ -248,7 +227,7 @@ def _piece_rows(texts: Iterable[str], piece_ids: dict[str, int]) -> npt.NDArray[
     return rows
 
 
-def _compile(phrases: dict[tuple[str, Pieces], int], columns: list[str]) -> CompiledPhrases:
+def _compile(phrases: dict[Phrase, int], columns: list[str]) -> CompiledPhrases:
     from spacy_treecrf.features.kernels.key_table import KeyTable
     from spacy_treecrf.features.kernels.phrases import Trie
 

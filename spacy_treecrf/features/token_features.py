@@ -91,7 +91,9 @@ def create_token_features(
     gazetteers: By name, a list of phrases, a text file with a phrase in each line, or a folder of
         such files, each a list; read when training begins. Case does not matter; of
         overlapping phrases the longest counts.
-    gazetteer_from_entities: Also the entities of the training data, a list for each label.
+    gazetteer_from_entities: Also the entities of the training data, a list for each label, and one
+        of the words that its longer entities begin and end with. Training documents are cut into
+        blocks, and none sees what its own block alone has taught.
     document: What the rest of the document says about a word. "case": how it is cased elsewhere
         (a first capital at the start of a sequence says nothing); "repeated": how often it is there
         with a capital; "neighbours": the words around it there; "heading": is the sequence in

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_treecrf.features.entity_lists import N_BLOCKS, doc_id, pieces_of
 from spacy_treecrf.features.extractor import Extractor
-from spacy_treecrf.features.gazetteers import pieces_of
 from spacy_treecrf.features.token_features import create_token_features
 from tests.features.naive import decoded, make_docs, numbers, offsets_of
 from tests.refusals import assert_refused
@@ -112,6 +112,63 @@ def test_training_docs_do_not_see_what_they_alone_have_taught() -> None:
     assert seen[1] == [True, False, True, True, False, True, False, True, True]
 
 
+def test_a_block_of_documents_does_not_see_what_it_alone_has_taught() -> None:
+    """Of 40 docs each four that follow each other are a block; other docs see all of them."""
+    features = only_gazetteers(gazetteer_from_entities=True)
+    names = [f"Name{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(40)]
+    # A doc has the names of those beside it, and is annotated with its own alone.
+    texts = [" ".join(names[max(0, i - 1) : i + 2]) for i in range(40)]
+    docs = make_docs(*texts)
+    own = [text.split().index(name) for text, name in zip(texts, names, strict=True)]
+    features.learn(docs, [[(t, t + 1, "PER")] for t in own])
+    columns = features.fit(docs, offsets_of(docs), min_count=1, max_bins=255, training=False)
+    feature_ids, _ = features.encode(docs, offsets_of(docs), columns, training=True)
+    seen = [bool(found) for found in decoded(feature_ids, columns)]
+    words = [(i, name) for i, text in enumerate(texts) for name in text.split()]
+    size = 40 // N_BLOCKS
+    assert seen == [names.index(name) // size != i // size for i, name in words]
+    feature_ids, _ = features.encode(make_docs("Nameaa"), np.array([0, 1]), columns, training=True)
+    assert decoded(feature_ids, columns) == [{"entities.PER[0]=U"}]
+
+
+def test_words_that_longer_entities_begin_and_end_with_have_lists_of_their_own() -> None:
+    features = only_gazetteers(gazetteer_from_entities=True)
+    docs = make_docs("the Bank of England", "bank England of", "Bank")
+    features.learn(docs, [[(1, 4, "ORG")], [], [(0, 1, "ORG")]])
+    columns = features.fit(docs, offsets_of(docs), min_count=1, max_bins=255, training=False)
+    feature_ids, _ = features.encode(docs, offsets_of(docs), columns)
+    both = {"entities.ORG[0]=U", "entity_words.ORG[0]=U"}
+    assert decoded(feature_ids, columns) == [
+        set(),
+        {"entities.ORG[0]=B", "entity_words.ORG[0]=U"},
+        {"entities.ORG[0]=I"},
+        {"entities.ORG[0]=L", "entity_words.ORG[0]=U"},
+        both,
+        {"entity_words.ORG[0]=U"},
+        set(),
+        both,
+    ]
+
+
+def test_lists_of_files_of_before_have_documents_as_owners() -> None:
+    features, columns = learned()
+    state = features.to_state()
+    ids = [doc_id(doc) for doc in make_docs(*TRAIN)]
+    del state["gazetteers"]["docs"]
+    # Each block has one of the three docs.
+    owners = state["gazetteers"]["phrase_owner"].tolist()
+    numbers_of = {1 + i * N_BLOCKS // 3: own for i, own in enumerate(ids)} | {0: 0}
+    state["gazetteers"]["phrase_owner"] = np.array([numbers_of[own] for own in owners], np.uint64)
+    loaded = only_gazetteers(gazetteer_from_entities=True)
+    loaded.from_state(state)
+    docs = make_docs(*TRAIN)
+    for training in (True, False):
+        np.testing.assert_array_equal(
+            features.encode(docs, offsets_of(docs), columns, training=training)[0],
+            loaded.encode(docs, offsets_of(docs), columns, training=training)[0],
+        )
+
+
 def test_a_document_given_twice_is_one_document() -> None:
     features = only_gazetteers(gazetteer_from_entities=True)
     docs = make_docs("Anna left", "Anna left")
@@ -188,6 +245,7 @@ def test_learning_needs_entities() -> None:
         ("lists", ["entities.PER"]),
         ("pieces", ["anna", "anna", "cy", "bonn"]),
         ("loaded", 1),
+        ("docs", np.zeros(3, np.int32)),
     ],
 )
 def test_damaged_state_is_refused(field: str, value: Any) -> None:
