@@ -3,12 +3,15 @@
 Training is on tweets and the test on comments of another kind, with the same plain columns for
 both. "cross-calibrated" is `cross_calibrate` of the training data, "by new names" with folds whose
 names are new to the models that judge them. Each is measured twice: by its best labels, and by the
-spans that serve F1 best (`predict_spans(X, "f1")`).
+spans that serve F1 best (`predict_spans(X, "f1")`). So are CRFsuite's models, which `from_crfsuite`
+reads for that: it has no such spans itself.
 
 Two options look at training data alone. `--choose` learns from nine tenths of the tweets, and tests
 on the last tenth, and on CoNLL-2003's news, where persons and locations count. `--folds` tests on
 all tweets, each fifth by models of the others: of all others ("tweets"), and of those without its
 names ("new names"); and on news by a model of all tweets.
+`--same` is about text that stays of one kind: chunks of CoNLL-2000, and names of CoNLL-2003, which
+are learned from some training sentences and tested on those behind them.
 """
 
 from __future__ import annotations
@@ -25,7 +28,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora import PAD, PREFIX, SUFFIX, Item, corpus, shape, span_f1
+from corpora import (
+    PAD,
+    PREFIX,
+    SUFFIX,
+    Item,
+    Labelled,
+    corpus,
+    read_conll2000,
+    shape,
+    span_f1,
+)
 from entities import bio
 from timing import cpu_timed, report
 
@@ -37,6 +50,7 @@ RIDGES = (1.0, 0.1)  # of CRFsuite: its default, and the better one on held-out 
 HELD_OUT = 10  # the last of so many parts of the training tweets is where choices are made
 FOLDS = 5
 NEWS_SENTENCES = 1500
+SAME_TRAIN, SAME_TEST = 4000, 1000  # sentences
 QUICK_SEQUENCES = 500
 QUICK_ITERATIONS = 30
 NEWS_TYPES = {"PER": "person", "LOC": "location"}
@@ -104,16 +118,23 @@ def read_wnut17(name: str) -> Part:
 
 def read_news() -> Part:
     """The first sentences of eng.train, whose persons and locations count."""
-    part = Part(types=frozenset(NEWS_TYPES.values()))
+    X, y = read_names(NEWS_SENTENCES)
+    named = [
+        [f"{k[:2]}{NEWS_TYPES[k[2:]]}" if k[2:] in NEWS_TYPES else "O" for k in labels]
+        for labels in y
+    ]
+    return Part(X, named, frozenset(NEWS_TYPES.values()))
+
+
+def read_names(n: int) -> Labelled:
+    """The first n sentences of eng.train, and the BIO labels of their names."""
+    X, y = [], []
     for block in corpus("conll2003", "eng.train").read_text(encoding="latin-1").split("\n\n"):
         rows = [line.split() for line in block.splitlines() if line.strip()]
-        if rows and rows[0][0] != "-DOCSTART-" and len(part.X) < NEWS_SENTENCES:
-            labels = bio([row[-1] for row in rows])
-            part.X.append(items_of([row[0] for row in rows]))
-            part.y.append(
-                [f"{k[:2]}{NEWS_TYPES[k[2:]]}" if k[2:] in NEWS_TYPES else "O" for k in labels]
-            )
-    return part
+        if rows and rows[0][0] != "-DOCSTART-" and len(X) < n:
+            X.append(items_of([row[0] for row in rows]))
+            y.append(bio([row[-1] for row in rows]))
+    return X, y
 
 
 def figures(part: Part, predicted: list[list[str]], marginals: Marginals) -> dict[str, Any]:
@@ -141,8 +162,13 @@ def figures(part: Part, predicted: list[list[str]], marginals: Marginals) -> dic
 Tagged = Callable[[Part], tuple[list[list[str]], Marginals]]
 
 
-def train_crfsuite(train: Part, ridge: float, iterations: int) -> tuple[Tagged, dict[str, float]]:
+def train_crfsuite(
+    train: Part, ridge: float, iterations: int
+) -> tuple[Tagged, BoostedCRF, dict[str, float]]:
+    """A tagger of CRFsuite, the same model as ours, and the time to train it."""
     import pycrfsuite
+
+    from spacy_treecrf import BoostedCRF
 
     trainer = pycrfsuite.Trainer(verbose=False)
     trainer.select("lbfgs")
@@ -158,6 +184,7 @@ def train_crfsuite(train: Part, ridge: float, iterations: int) -> tuple[Tagged, 
         path = str(Path(folder) / "crfsuite.model")
         _, times = cpu_timed(lambda: fit(path))
         tagger.open(path)
+        ours = BoostedCRF.from_crfsuite(path, numbers=())
 
     def tag(part: Part) -> tuple[list[list[str]], Marginals]:
         predicted, marginals = [], []
@@ -167,7 +194,7 @@ def train_crfsuite(train: Part, ridge: float, iterations: int) -> tuple[Tagged, 
             marginals.append([{k: tagger.marginal(k, t) for k in tagger.labels()} for t in places])
         return predicted, marginals
 
-    return tag, times
+    return tag, ours, times
 
 
 def train_ours(train: Part, settings: dict[str, Any]) -> tuple[BoostedCRF, dict[str, float]]:
@@ -205,7 +232,9 @@ def parts(choosing: bool, folds: bool) -> tuple[Part, dict[str, Part]]:
 
 def systems(train: Part, iterations: int) -> Iterator[tuple[str, Tagged, dict[str, float]]]:
     for ridge in RIDGES:
-        yield (f"crfsuite c2={ridge:g}", *train_crfsuite(train, ridge, iterations))
+        tag, read, times = train_crfsuite(train, ridge, iterations)
+        yield f"crfsuite c2={ridge:g}", tag, times
+        yield f"crfsuite c2={ridge:g}, our spans for F1", partial(tagged, read, for_f1=True), times
     for settings in OURS:
         name = system_name(settings)
         model, times = train_ours(train, settings)
@@ -218,6 +247,26 @@ def systems(train: Part, iterations: int) -> Iterator[tuple[str, Tagged, dict[st
             yield f"{name}, cross-calibrated{how}", partial(tagged, calibrated), both
             for_f1 = partial(tagged, calibrated, for_f1=True)
             yield f"{name}, cross-calibrated{how}, spans for F1", for_f1, both
+
+
+def judge_text_of_one_kind(quick: bool) -> None:
+    """Report on sentences behind those of the training."""
+    n, m = (QUICK_SEQUENCES, QUICK_SEQUENCES) if quick else (SAME_TRAIN, SAME_TEST)
+    for test, (X, y) in {
+        "chunks": read_conll2000("train", n + m),
+        "names": read_names(n + m),
+    }.items():
+        train, held_out = Part(X[:n], y[:n]), Part(X[n:], y[n:])
+        model, _ = train_ours(train, {})
+        calibrated = copy(model).cross_calibrate(train.X, train.y, FOLDS)
+        for name, judge, for_f1 in (
+            ("BoostedCRF()", model, False),
+            ("BoostedCRF(), spans for F1", model, True),
+            ("BoostedCRF(), cross-calibrated", calibrated, False),
+            ("BoostedCRF(), cross-calibrated, spans for F1", calibrated, True),
+        ):
+            values = figures(held_out, *tagged(judge, held_out, for_f1))
+            report("same_domain", system=name, test=test, **values)
 
 
 def system_name(settings: dict[str, Any]) -> str:
@@ -279,8 +328,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--choose", action="store_true", help="look at training data alone")
     parser.add_argument("--folds", action="store_true", help="the same, by cross-fitting")
+    parser.add_argument("--same", action="store_true", help="text that stays of one kind")
     parser.add_argument("--quick", action="store_true", help="a part of the data, under a minute")
     options = parser.parse_args()
+    if options.same:
+        judge_text_of_one_kind(options.quick)
+        return
     train, tests = parts(options.choose, options.folds)
     iterations = ITERATIONS
     if options.quick:

@@ -7,7 +7,7 @@ is wrong with these models is wrong with the model of all parts, which then need
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,11 @@ def cross_fitted(
     They have the parameters and the number of rounds of `estimator`. new: See `folds_of`.
     """
     X, y = checked(X, y, "X", "y")
+    if not estimator.rounds_:
+        raise ValueError(
+            "treecrf: this model has learned nothing by rounds of its own, which folds could "
+            "repeat; calibrate it by held-out data, with calibrate"
+        )
     parameters = estimator.get_params() | {
         "rounds": estimator.rounds_,
         "warm_start": False,
@@ -97,7 +102,7 @@ def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None
         held = range(first, last)
         of_held = set[Any]().union(*(values[i] for i in held))
         known = [i for i in range(len(X)) if i not in held and not values[i] & of_held]
-        if not any(label is not None for i in known for label in y[i]):
+        if new is not None and not any(label is not None for i in known for label in y[i]):
             raise ValueError(
                 f"treecrf: without the values of {new!r} that the sequences {first} to {last - 1} "
                 "have in spans, nothing is left to learn from; use more folds, or new=None"
@@ -116,6 +121,7 @@ def span_values(X: FeatureSequences, y: LabelSequences, key: str) -> list[set[An
             (item[key], label)
             for item, label in zip(items, labels, strict=True)
             if isinstance(item, Mapping) and key in item and label is not None
+            if isinstance(item[key], Hashable)  # lists of values are no words
         ]
         own = [value for value, label in pairs if label != OUTSIDE]
         anywhere.update(value for value, _ in pairs)
@@ -123,7 +129,7 @@ def span_values(X: FeatureSequences, y: LabelSequences, key: str) -> list[set[An
         of_sequences.append(set(own))
     if not inside:
         raise ValueError(
-            f"treecrf: new is {key!r}, and no item of X in a span has this key; name the key of "
-            "the word, or use new=None"
+            f"treecrf: new is {key!r}, and no item of X in a span has this key with one value; "
+            "name the key of the word, or use new=None"
         )
     return [{v for v in own if 2 * inside[v] > anywhere[v]} for own in of_sequences]

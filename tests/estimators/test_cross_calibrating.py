@@ -129,6 +129,8 @@ def test_what_cannot_be_is_refused() -> None:
     )
     assert_refused(lambda: alike.calibrate(same, [["B-X"]] * 4, outside=True), "no label 'O'")
     assert_refused(lambda: new(order=0).fit(X, Y).calibrate(X, Y, outside=True), "of order 0")
+    bags = [[{"word": ["a", "b"]}]] * 4
+    assert_refused(lambda: folds_of(bags, [["B-X"]] * 4, 2, "word"), "'word'", "one value")
     assert_refused(lambda: new().cross_calibrate(X, Y), "not fitted")
     model.calibrate(X, Y)
     assert_refused(lambda: model.cross_calibrate(X, Y), "calibrated already")
