@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy_treecrf.engine.row_storage import IN_MEMORY
+from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences, checked
 from spacy_treecrf.estimators.encoding import encode_held_out
 from spacy_treecrf.labels.biluo import OUTSIDE
@@ -25,13 +26,10 @@ from spacy_treecrf.models.correction import (
 )
 from spacy_treecrf.models.predictor import Predictor
 
-if TYPE_CHECKING:
-    from spacy_treecrf.estimators.boosted_crf import BoostedCRF
-
 # Numbers of sequences to learn from, and of those to judge.
 Fold = tuple[list[int], list[int]]
 # Sequences that a fitted estimator has not learned from, and their labels.
-Judged = tuple["BoostedCRF", FeatureSequences, LabelSequences]
+Judged = tuple[SequenceEstimator, FeatureSequences, LabelSequences]
 
 
 def correction_by(judged: Sequence[Judged], outside: bool) -> Correction:
@@ -52,7 +50,7 @@ def _scored(judged: Judged, stack: ExitStack) -> HeldOutLabels:
     return HeldOutLabels(predictor.without_rules().apply(data), data.labels, model.labels)
 
 
-def lowers_outside(estimator: BoostedCRF, outside: bool | None) -> bool:
+def lowers_outside(estimator: SequenceEstimator, outside: bool | None) -> bool:
     """Whether the label O is to be lowered; None: where the labels spell spans."""
     model = estimator.model_
     if outside is None:
@@ -61,7 +59,11 @@ def lowers_outside(estimator: BoostedCRF, outside: bool | None) -> bool:
 
 
 def cross_fitted(
-    estimator: BoostedCRF, X: FeatureSequences, y: LabelSequences, folds: int, new: str | None
+    estimator: SequenceEstimator,
+    X: FeatureSequences,
+    y: LabelSequences,
+    folds: int,
+    new: str | None,
 ) -> Iterator[Judged]:
     """Estimators that have each learned from all folds but one, and that one.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.estimators.base import encoded
+from spacy_treecrf.estimators.base import SequenceEstimator, encoded
 from spacy_treecrf.estimators.checking import FeatureSequences
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from spacy_treecrf.models.probable_spans import (
@@ -25,15 +24,12 @@ from spacy_treecrf.models.spans_for_f1 import (
     highest_f1,
 )
 
-if TYPE_CHECKING:
-    from spacy_treecrf.estimators.boosted_crf import BoostedCRF
-
 # Sequences that several models score together.
 SPANS_OF_MODELS_AT_ONCE = 500
 
 
 def spans_of(
-    models: Sequence[BoostedCRF], X: FeatureSequences, threshold: float | str
+    models: Sequence[SequenceEstimator], X: FeatureSequences, threshold: float | str
 ) -> list[list[ProbableSpan]]:
     """The spans of each sequence that are above a threshold, and do not overlap."""
     check_threshold(threshold)
@@ -48,7 +44,7 @@ def spans_of(
 
 
 def possible_spans(
-    models: Sequence[BoostedCRF], X: FeatureSequences, threshold: float = LOWEST_THRESHOLD
+    models: Sequence[SequenceEstimator], X: FeatureSequences, threshold: float = LOWEST_THRESHOLD
 ) -> tuple[list[list[ProbableSpan]], float]:
     """All spans above a threshold, and the number of spans that the models expect in X."""
     spellings = [Spelling.of(each._fitted().labels) for each in models]
