@@ -1,25 +1,44 @@
 """Use on other text than training's: `BoostedCRF` beside CRFsuite on WNUT-17, in one run.
 
 Training is on tweets and the test on comments of another kind, with the same plain columns for
-both. "calibrated" learns from nine tenths of the training data and calibrates on the others, "by
-new names" on those of them that have names, none of which the nine tenths have.
-`--choose` looks at training data alone: it learns from nine tenths of the tweets, and tests on the
-last tenth and on CoNLL-2003's news, where persons and locations count.
+both. "cross-calibrated" is `cross_calibrate` of the training data, "by new names" with folds whose
+names are new to the models that judge them. Each is measured twice: by its best labels, and by the
+spans that serve F1 best (`predict_spans(X, "f1")`). So are CRFsuite's models, which `from_crfsuite`
+reads for that: it has no such spans itself.
+
+Two options look at training data alone. `--choose` learns from nine tenths of the tweets, and tests
+on the last tenth, and on CoNLL-2003's news, where persons and locations count. `--folds` tests on
+all tweets, each fifth by models of the others: of all others ("tweets"), and of those without its
+names ("new names"); and on news by a model of all tweets.
+`--same` is about text that stays of one kind: chunks of CoNLL-2000, and names of CoNLL-2003, which
+are learned from some training sentences and tested on those behind them.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora import PAD, PREFIX, SUFFIX, Item, corpus, shape, span_f1
+from corpora import (
+    PAD,
+    PREFIX,
+    SUFFIX,
+    Item,
+    Labelled,
+    corpus,
+    read_conll2000,
+    shape,
+    span_f1,
+)
 from entities import bio
 from timing import cpu_timed, report
 
@@ -29,13 +48,17 @@ if TYPE_CHECKING:
 ITERATIONS = 200
 RIDGES = (1.0, 0.1)  # of CRFsuite: its default, and the better one on held-out tweets
 HELD_OUT = 10  # the last of so many parts of the training tweets is where choices are made
+FOLDS = 5
 NEWS_SENTENCES = 1500
+SAME_TRAIN, SAME_TEST = 4000, 1000  # sentences
 QUICK_SEQUENCES = 500
 QUICK_ITERATIONS = 30
 NEWS_TYPES = {"PER": "person", "LOC": "location"}
 SURE = 0.9
+WORD = "lower[0]"  # the key by which names are told to be new
 # For text of another kind than the training data; chosen by `--choose`.
 OTHER_TEXT: dict[str, Any] = {"rounds": 35, "linear_rounds": 20, "word_dropout": 0.3}
+OURS: tuple[dict[str, Any], ...] = ({}, OTHER_TEXT)
 WINDOW = range(-2, 3)
 LOWER, SHAPE = ([(d, f"{name}[{d}]") for d in WINDOW] for name in ("lower", "shape"))
 
@@ -57,19 +80,6 @@ class Part:
         """All but the last of HELD_OUT parts, and that one."""
         n = len(self.X) - len(self.X) // HELD_OUT
         return self.first(n), Part(self.X[n:], self.y[n:], self.types)
-
-    def with_new_names(self, other: Part) -> Part:
-        """Sequences that have names, of which no word is part of a name in the other part."""
-        known = set[str]().union(*other.name_words())
-        kept = [i for i, own in enumerate(self.name_words()) if own and not own & known]
-        return Part([self.X[i] for i in kept], [self.y[i] for i in kept], self.types)
-
-    def name_words(self) -> list[set[str]]:
-        """The lower-cased words of the names of each sequence."""
-        return [
-            {item["lower[0]"] for item, label in zip(items, labels, strict=True) if label != "O"}
-            for items, labels in zip(self.X, self.y, strict=True)
-        ]
 
     def counted(self, label: str) -> str:
         """The label, or O if its type does not count."""
@@ -108,16 +118,23 @@ def read_wnut17(name: str) -> Part:
 
 def read_news() -> Part:
     """The first sentences of eng.train, whose persons and locations count."""
-    part = Part(types=frozenset(NEWS_TYPES.values()))
+    X, y = read_names(NEWS_SENTENCES)
+    named = [
+        [f"{k[:2]}{NEWS_TYPES[k[2:]]}" if k[2:] in NEWS_TYPES else "O" for k in labels]
+        for labels in y
+    ]
+    return Part(X, named, frozenset(NEWS_TYPES.values()))
+
+
+def read_names(n: int) -> Labelled:
+    """The first n sentences of eng.train, and the BIO labels of their names."""
+    X, y = [], []
     for block in corpus("conll2003", "eng.train").read_text(encoding="latin-1").split("\n\n"):
         rows = [line.split() for line in block.splitlines() if line.strip()]
-        if rows and rows[0][0] != "-DOCSTART-" and len(part.X) < NEWS_SENTENCES:
-            labels = bio([row[-1] for row in rows])
-            part.X.append(items_of([row[0] for row in rows]))
-            part.y.append(
-                [f"{k[:2]}{NEWS_TYPES[k[2:]]}" if k[2:] in NEWS_TYPES else "O" for k in labels]
-            )
-    return part
+        if rows and rows[0][0] != "-DOCSTART-" and len(X) < n:
+            X.append(items_of([row[0] for row in rows]))
+            y.append(bio([row[-1] for row in rows]))
+    return X, y
 
 
 def figures(part: Part, predicted: list[list[str]], marginals: Marginals) -> dict[str, Any]:
@@ -145,8 +162,13 @@ def figures(part: Part, predicted: list[list[str]], marginals: Marginals) -> dic
 Tagged = Callable[[Part], tuple[list[list[str]], Marginals]]
 
 
-def train_crfsuite(train: Part, ridge: float, iterations: int) -> tuple[Tagged, dict[str, float]]:
+def train_crfsuite(
+    train: Part, ridge: float, iterations: int
+) -> tuple[Tagged, BoostedCRF, dict[str, float]]:
+    """A tagger of CRFsuite, the same model as ours, and the time to train it."""
     import pycrfsuite
+
+    from spacy_treecrf import BoostedCRF
 
     trainer = pycrfsuite.Trainer(verbose=False)
     trainer.select("lbfgs")
@@ -162,6 +184,7 @@ def train_crfsuite(train: Part, ridge: float, iterations: int) -> tuple[Tagged, 
         path = str(Path(folder) / "crfsuite.model")
         _, times = cpu_timed(lambda: fit(path))
         tagger.open(path)
+        ours = BoostedCRF.from_crfsuite(path, numbers=())
 
     def tag(part: Part) -> tuple[list[list[str]], Marginals]:
         predicted, marginals = [], []
@@ -171,7 +194,7 @@ def train_crfsuite(train: Part, ridge: float, iterations: int) -> tuple[Tagged, 
             marginals.append([{k: tagger.marginal(k, t) for k in tagger.labels()} for t in places])
         return predicted, marginals
 
-    return tag, times
+    return tag, ours, times
 
 
 def train_ours(train: Part, settings: dict[str, Any]) -> tuple[BoostedCRF, dict[str, float]]:
@@ -180,13 +203,27 @@ def train_ours(train: Part, settings: dict[str, Any]) -> tuple[BoostedCRF, dict[
     return cpu_timed(lambda: BoostedCRF(**settings).fit(train.X, train.y))
 
 
-def tagged(model: BoostedCRF, part: Part) -> tuple[list[list[str]], Marginals]:
-    return model.predict(part.X), model.predict_marginals(part.X)
+def tagged(
+    model: BoostedCRF, part: Part, for_f1: bool = False
+) -> tuple[list[list[str]], Marginals]:
+    """What a model says. for_f1: Labels are those of the spans that serve F1 best."""
+    from spacy_treecrf.labels.schemes import spelled
+
+    predicted = model.predict(part.X)
+    if for_f1:
+        found = model.predict_spans(part.X, "f1")
+        predicted = [
+            spelled([span[:3] for span in own], len(items), "BIO")
+            for items, own in zip(part.X, found, strict=True)
+        ]
+    return predicted, model.predict_marginals(part.X)
 
 
-def parts(choosing: bool) -> tuple[Part, dict[str, Part]]:
+def parts(choosing: bool, folds: bool) -> tuple[Part, dict[str, Part]]:
     """What to train on, and what to test on."""
     train = read_wnut17("wnut17train.conll")
+    if folds:
+        return train, {"news": read_news()}
     if not choosing:
         return train, {"wnut17_dev": read_wnut17("emerging.dev.conll")}
     train, held_out = train.cut()
@@ -195,29 +232,118 @@ def parts(choosing: bool) -> tuple[Part, dict[str, Part]]:
 
 def systems(train: Part, iterations: int) -> Iterator[tuple[str, Tagged, dict[str, float]]]:
     for ridge in RIDGES:
-        yield (f"crfsuite c2={ridge:g}", *train_crfsuite(train, ridge, iterations))
-    most, rest = train.cut()
-    for settings in ({}, OTHER_TEXT):
-        name = f"BoostedCRF({', '.join(f'{key}={value}' for key, value in settings.items())})"
+        tag, read, times = train_crfsuite(train, ridge, iterations)
+        yield f"crfsuite c2={ridge:g}", tag, times
+        yield f"crfsuite c2={ridge:g}, our spans for F1", partial(tagged, read, for_f1=True), times
+    for settings in OURS:
+        name = system_name(settings)
         model, times = train_ours(train, settings)
         yield name, partial(tagged, model), times
-        for how, part in (("", rest), (" by new names", rest.with_new_names(most))):
-            model, times = train_ours(most, settings)
-            model.calibrate(part.X, part.y)
-            yield f"{name}, calibrated{how}", partial(tagged, model), times
+        for how, new in (("", None), (" by new names", WORD)):
+            calibrated, more = cpu_timed(
+                partial(copy(model).cross_calibrate, train.X, train.y, FOLDS, new)
+            )
+            both = {key: times[key] + more[key] for key in times}
+            yield f"{name}, cross-calibrated{how}", partial(tagged, calibrated), both
+            for_f1 = partial(tagged, calibrated, for_f1=True)
+            yield f"{name}, cross-calibrated{how}, spans for F1", for_f1, both
+
+
+def judge_text_of_one_kind(quick: bool) -> None:
+    """Report on sentences behind those of the training."""
+    n, m = (QUICK_SEQUENCES, QUICK_SEQUENCES) if quick else (SAME_TRAIN, SAME_TEST)
+    for test, (X, y) in {
+        "chunks": read_conll2000("train", n + m),
+        "names": read_names(n + m),
+    }.items():
+        train, held_out = Part(X[:n], y[:n]), Part(X[n:], y[n:])
+        model, _ = train_ours(train, {})
+        calibrated = copy(model).cross_calibrate(train.X, train.y, FOLDS)
+        for name, judge, for_f1 in (
+            ("BoostedCRF()", model, False),
+            ("BoostedCRF(), spans for F1", model, True),
+            ("BoostedCRF(), cross-calibrated", calibrated, False),
+            ("BoostedCRF(), cross-calibrated, spans for F1", calibrated, True),
+        ):
+            values = figures(held_out, *tagged(judge, held_out, for_f1))
+            report("same_domain", system=name, test=test, **values)
+
+
+def system_name(settings: dict[str, Any]) -> str:
+    return f"BoostedCRF({', '.join(f'{key}={value}' for key, value in settings.items())})"
+
+
+def judge_by_folds(train: Part, news: Part, settings: dict[str, Any]) -> None:
+    """Report on tweets, on tweets with new names, and on news, by models that have not seen them.
+
+    The calibration of a fold is learned from the other folds.
+    """
+    from spacy_treecrf.estimators.calibrating import Judged, correction_by, cross_fitted
+
+    model, _ = train_ours(train, settings)
+    ways: dict[str, list[Judged]] = {
+        kind: list(cross_fitted(model, train.X, train.y, FOLDS, new))
+        for kind, new in (("tweets", None), ("new names", WORD))
+    }
+    tests: dict[str, list[Judged]] = {**ways, "news": [(model, news.X, news.y)]}
+    for way, test, outside in product((None, *ways), tests, (False, True)):
+        if way is None and outside:
+            continue
+        corrected: list[tuple[BoostedCRF, Part]] = []
+        for k, (judge, X, y) in enumerate(tests[test]):
+            own = copy(judge)
+            if way is not None:
+                others = [one for j, one in enumerate(ways[way]) if j != k or test == "news"]
+                own.model_ = own.model_.corrected(correction_by(others, outside))
+            corrected.append((own, Part(list(X), list(y), news.types if test == "news" else None)))
+        calibration = "none" if way is None else f"{way}{', with O' * outside}"
+        for for_f1 in (False, True):
+            values = _of_all(corrected, for_f1)
+            spans = "for F1" if for_f1 else "best labels"
+            report(
+                "domain_folds",
+                system=system_name(settings),
+                test=test,
+                calibrated_by=calibration,
+                spans=spans,
+                **values,
+            )
+
+
+def _of_all(judged: Sequence[tuple[BoostedCRF, Part]], for_f1: bool) -> dict[str, Any]:
+    """The figures of all parts together, each judged by its own model."""
+    whole = Part(types=judged[0][1].types)
+    predicted: list[list[str]] = []
+    marginals: Marginals = []
+    for model, part in judged:
+        labels, own = tagged(model, part, for_f1)
+        whole.X += part.X
+        whole.y += part.y
+        predicted += labels
+        marginals += own
+    return figures(whole, predicted, marginals)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--choose", action="store_true", help="look at training data alone")
+    parser.add_argument("--folds", action="store_true", help="the same, by cross-fitting")
+    parser.add_argument("--same", action="store_true", help="text that stays of one kind")
     parser.add_argument("--quick", action="store_true", help="a part of the data, under a minute")
     options = parser.parse_args()
-    train, tests = parts(options.choose)
+    if options.same:
+        judge_text_of_one_kind(options.quick)
+        return
+    train, tests = parts(options.choose, options.folds)
     iterations = ITERATIONS
     if options.quick:
         iterations = QUICK_ITERATIONS
         train = train.first(QUICK_SEQUENCES)
         tests = {name: part.first(QUICK_SEQUENCES) for name, part in tests.items()}
+    if options.folds:
+        for settings in OURS:
+            judge_by_folds(train, tests["news"], settings)
+        return
     for name, tag, times in systems(train, iterations):
         for test, part in tests.items():
             report("domains", system=name, test=test, **figures(part, *tag(part)), **times)

@@ -39,46 +39,51 @@ def calibrate(
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Lower the score of the label O as well.")
+    ] = False,
 ) -> None:
     """Make probabilities honest: divide all scores by a number that held-out data tell.
 
     With that number, the temperature, labels of held-out data are right as often as the model
     says, in the mean. It is one for the whole model: labels stay as they are, and probabilities of
-    labels, spans and n-best lists still agree with each other.
+    labels, spans and n-best lists still agree with each other. With --outside a number is taken
+    off the score of O, too, and labels change; both are those that make held-out labels most
+    probable.
     """
     if model_input(model).is_file():
         refuse_existing(output, force, model_input(model), dev)
-        _calibrate_file(model, dev, output, encoding)
+        _calibrate_file(model, dev, output, encoding, outside)
     else:
         refuse_folder(output, force, [model])
-        _calibrate_pipeline(model, dev, output, encoding, pipe)
+        _calibrate_pipeline(model, dev, output, encoding, pipe, outside)
     say(f"wrote {output}")
 
 
-def _calibrate_file(model: str, dev: str, output: Path, encoding: str) -> None:
+def _calibrate_file(model: str, dev: str, output: Path, encoding: str, outside: bool) -> None:
     from spacy_treecrf.taggers.column_tagger import ColumnTagger
     from spacy_treecrf.taggers.loading import load_tagger
 
     tagger = load_tagger(model)
     assert isinstance(tagger, ColumnTagger)
-    replace(tagger.column_model, crf=calibrated(tagger, dev, encoding)).save(output)
+    replace(tagger.column_model, crf=calibrated(tagger, dev, encoding, outside)).save(output)
 
 
 def _calibrate_pipeline(
-    model: str, dev: str, output: Path, encoding: str, pipe: str | None
+    model: str, dev: str, output: Path, encoding: str, pipe: str | None, outside: bool
 ) -> None:
     from spacy_treecrf.taggers.loading import load_pipe
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
     nlp, found = load_pipe(model, pipe)
-    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding)
+    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding, outside)
     write_pipeline(nlp, output)
 
 
-def calibrated(tagger: Tagger, dev: str, encoding: str) -> CRF:
-    """The tagger's CRF with the honest temperature; says what that does to the dev data."""
+def calibrated(tagger: Tagger, dev: str, encoding: str, outside: bool = False) -> CRF:
+    """The tagger's CRF with honest probabilities; says what that does to the dev data."""
     from spacy_treecrf.models.crf import CRF
-    from spacy_treecrf.taggers.calibrating import temperature_for
+    from spacy_treecrf.taggers.calibrating import correction_for
 
     crf = tagger.model
     if not isinstance(crf, CRF):
@@ -87,10 +92,13 @@ def calibrated(tagger: Tagger, dev: str, encoding: str) -> CRF:
             "calibrated"
         )
     before, _ = _calibration_error(tagger, dev, encoding)
-    temperature = temperature_for(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])
-    tagger.model = crf.cooled(temperature)
+    chunks = tagger.read(dev, gold=True, encoding=encoding)[1]
+    correction = correction_for(tagger, chunks, outside)
+    tagger.model = crf.corrected(correction)
     after, floor = _calibration_error(tagger, dev, encoding)
-    say(f"temperature {temperature:.3f}")
+    say(f"temperature {correction.temperature:.3f}")
+    if outside:
+        say(f"taken off the score of O {correction.outside:.3f}")
     say(f"calibration error % of {dev}: {before:.2f} -> {after:.2f}; by chance {floor:.2f}")
     return tagger.model
 

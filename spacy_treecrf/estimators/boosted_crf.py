@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,31 +13,23 @@ from spacy_treecrf.engine.boosting.annotators import as_evidence
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
-from spacy_treecrf.engine.row_storage import IN_MEMORY
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.estimators.base import encoded
+from spacy_treecrf.estimators.calibrating import correction_by, cross_fitted, lowers_outside
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences
-from spacy_treecrf.estimators.encoding import encode_held_out
 from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
+from spacy_treecrf.estimators.spans import possible_spans, spans_of
 from spacy_treecrf.models.averaging import pooled
-from spacy_treecrf.models.calibrating import honest_temperature
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
-from spacy_treecrf.models.probable_spans import (
-    ProbableSpan,
-    Spelling,
-    check_threshold,
-    probable_spans,
-)
+from spacy_treecrf.models.probable_spans import ProbableSpan
+from spacy_treecrf.models.spans_for_f1 import highest_f1
 from spacy_treecrf.storage.crfsuite_file import read_crfsuite
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11
-
-# Sequences that several models score together.
-SPANS_OF_MODELS_AT_ONCE = 500
 
 
 class BoostedCRF(LinearFeatures):
@@ -317,42 +308,40 @@ class BoostedCRF(LinearFeatures):
     def predict_spans(
         self,
         X: FeatureSequences,
-        threshold: float = 0.5,
+        threshold: float | str = 0.5,
         beside: Sequence[BoostedCRF] = (),
     ) -> list[list[ProbableSpan]]:
-        """All spans whose probability is above a threshold: start, end, name, probability.
+        """The spans whose probability is above a threshold: start, end, name, probability.
 
         Labels are BIO, IOE2, BIOES or BILUO; IOB1 is to be converted. With one half the F1 of spans
         is a little better than that of the best label sequences, which `predict` returns; a higher
-        threshold has fewer spans, more of them right.
+        threshold has fewer spans, more of them right. Below one half spans may exclude each other:
+        those are returned whose probabilities, less the threshold, have the highest sum.
 
-        threshold: From 0.5, so that no spans overlap, to below 1.
+        threshold: From 0.01 to below 1. Half of the F1 that a model reaches serves F1 best. "f1" is
+        half of `expected_f1(X)`, for models whose probabilities are honest (`cross_calibrate`):
+        what is found in a sequence then depends on all of X.
         beside: Further fitted models. Probabilities are then the means of all models'; labels may
         spell spans in another scheme in each of them.
         """
-        check_threshold(threshold)
-        models = [self, *beside]
-        for each in models:
+        return spans_of(self._with_others(beside), X, threshold)
+
+    def expected_f1(self, X: FeatureSequences, beside: Sequence[BoostedCRF] = ()) -> float:
+        """The F1, from 0 to 1, that the model itself expects of spans in X that serve F1 best.
+
+        It is the number of spans expected to be right, in relation to those found and those
+        expected in X, and as good as the probabilities are: calibrate before you ask. No labels of
+        X are needed. Half of it is the best threshold of `predict_spans`.
+        """
+        return highest_f1(*possible_spans(self._with_others(beside), X))
+
+    def _with_others(self, beside: Sequence[BoostedCRF]) -> list[BoostedCRF]:
+        for each in beside:
             if not isinstance(each, BoostedCRF):
                 raise ValueError(
                     f"treecrf: beside holds a {type(each).__name__}; use fitted BoostedCRFs"
                 )
-        spellings = [Spelling.of(each._fitted().labels) for each in models]
-        found: list[list[ProbableSpan]] = []
-        with ExitStack() as stack:
-            predictors = [stack.enter_context(each._predictor()) for each in models]
-            if len(models) == 1:
-                for data in encoded(self.model_, X):
-                    found += probable_spans([predictors[0].apply(data)], spellings, threshold)
-                return found
-            sequences = iter(X)
-            while some := list(islice(sequences, SPANS_OF_MODELS_AT_ONCE)):
-                scored = [
-                    predictor.apply(Sequences.unlabelled(*predictor.model.columns.encode(some)))
-                    for predictor in predictors
-                ]
-                found += probable_spans(scored, spellings, threshold)
-        return found
+        return [self, *beside]
 
     def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
         """The distribution over the labels of each sequence, with its edges: a teacher's lesson.
@@ -370,7 +359,9 @@ class BoostedCRF(LinearFeatures):
                     found.append(Lattice(labels, nodes[first:last], pairs[first + 1 : last]))
         return found
 
-    def calibrate(self, X: FeatureSequences, y: LabelSequences) -> Self:
+    def calibrate(
+        self, X: FeatureSequences, y: LabelSequences, outside: bool | None = False
+    ) -> Self:
         """Divide all scores by the temperature that makes held-out data honest.
 
         There predicted labels are right as often as their probabilities say, in the mean. It is
@@ -378,22 +369,57 @@ class BoostedCRF(LinearFeatures):
         those of one distribution, and the best labels stay the best. X, y: Annotated sequences
         that the model was not trained on; a few hundred do. Positions whose label training never
         saw do not count. `temperature_` says what was found.
+
+        outside: Whether the score of the label O is lowered as well, at all positions alike, which
+        `outside_` tells. Both numbers are then those that make held-out labels most probable, and
+        predicted labels change: there are more spans, or fewer. None: Where labels spell spans.
         """
-        model = self._fitted()
-        assert isinstance(model, CRF)
-        ids = {label: i for i, label in enumerate(self.classes_)}
-        data = encode_held_out(X, y, model.columns, ids, IN_MEMORY, ("X", "y"))
-        with self._predictor() as predictor:
-            scored = predictor.without_rules().apply(data)
-            self.model_ = model.cooled(honest_temperature([(scored, data.labels)]))
+        self._fitted()
+        lowers = lowers_outside(self, outside)
+        self.model_ = self.model_.corrected(correction_by([(self, X, y)], lowers))
+        return self
+
+    def cross_calibrate(
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        folds: int = 5,
+        new: str | None = None,
+        outside: bool | None = None,
+    ) -> Self:
+        """Calibrate a fitted model by its own training data, without any held-out part.
+
+        The data are cut into folds, and each is judged by a model of the others, with the same
+        parameters and rounds; so this takes `folds` trainings. What makes their probabilities
+        honest is applied to this model, which has learned from all of it.
+
+        X, y: The training data. folds: How many parts of sequences that follow each other.
+        new: A key of the feature dicts, for text of another kind, whose names are new: that of the
+        word. What judges a fold has then not seen the words of its spans in other spans; words
+        that are more often outside of spans do not count.
+        outside: As in `calibrate`.
+        """
+        self._fitted()
+        if self.temperature_ != 1.0 or self.outside_:
+            raise ValueError(
+                "treecrf: this model is calibrated already; fit it again before you cross-calibrate"
+            )
+        lowers = lowers_outside(self, outside)
+        judged = list(cross_fitted(self, X, y, folds, new))
+        self.model_ = self.model_.corrected(correction_by(judged, lowers))
         return self
 
     @property
     def temperature_(self) -> float:
         """What calibration has divided scores by; 1.0: nothing, or training went on since then."""
-        model = self._fitted()
-        assert isinstance(model, CRF)
-        return model.potentials.temperature
+        self._fitted()
+        return self.model_.potentials.temperature
+
+    @property
+    def outside_(self) -> float:
+        """What calibration has taken off the score of O; 0.0: nothing, or training went on."""
+        self._fitted()
+        return self.model_.potentials.outside
 
     @classmethod
     def average(cls, models: Iterable[BoostedCRF]) -> BoostedCRF:

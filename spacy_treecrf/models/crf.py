@@ -27,7 +27,9 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.preorder import forest_reader, preorder_state
+from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.models.compacting import compacted, without_small_weights
+from spacy_treecrf.models.correction import Correction
 from spacy_treecrf.models.model import Recipe, SequenceModel, Trainer
 from spacy_treecrf.models.new_labels import longer, new_label_forests, start_moved, wider
 from spacy_treecrf.models.quick_prediction import (
@@ -178,6 +180,13 @@ class CRF(SequenceModel):
         """The CRF whose scores are divided by a temperature, so that one above 1 is less sure."""
         return replace(self, potentials=self.potentials.cooled(temperature))
 
+    def corrected(self, correction: Correction) -> CRF:
+        """The CRF with a temperature, and with a lower score of the label outside of spans."""
+        potentials = self.potentials.cooled(correction.temperature)
+        if correction.outside:
+            potentials = potentials.lowered(self.labels.index(OUTSIDE), correction.outside)
+        return replace(self, potentials=potentials)
+
     def _refuse_learning(self) -> None:
         if self.compact:
             raise ValueError(
@@ -210,6 +219,7 @@ class CRF(SequenceModel):
             "direction": potentials.direction.to_state() if potentials.direction else {},
             **({"compact": True} if self.compact else {}),
             **({"temperature": potentials.temperature} if potentials.temperature != 1.0 else {}),
+            **({"outside": potentials.outside} if potentials.outside else {}),
         }
 
     @classmethod
@@ -263,6 +273,9 @@ class CRF(SequenceModel):
             temperature=reader.number("temperature", low=0.0)
             if reader.has("temperature")  # only of models that were calibrated
             else 1.0,
+            outside=reader.number("outside", low=-MAX_WEIGHT, high=MAX_WEIGHT)
+            if reader.has("outside")  # only of models that were calibrated with it
+            else 0.0,
         )
         compact = reader.boolean("compact") if reader.has("compact") else False
         reader.done()

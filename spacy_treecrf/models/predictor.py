@@ -207,12 +207,18 @@ class ScoredSequences:
             self._marginals = _joined([self._marginals_of(block) for block in self._blocks()])
         return self._marginals
 
-    def marginals_at(self, temperature: float) -> npt.NDArray[np.float64]:
-        """P(y_t = k) where all scores are divided by a temperature. shape: (n_rows, n_labels)"""
+    def marginals_at(
+        self, temperature: float, added: npt.NDArray[np.float32] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """P(y_t = k) where all scores are divided by a temperature. shape: (n_rows, n_labels)
+
+        added: What is then added to the scores of each label, at all positions. shape: (n_labels,)
+        """
         self._refuse_rules("temperatures")
         chain, t = self.chain.cooled(temperature), np.float32(temperature)
+        more = np.float32(0.0) if added is None else added
         parts = [
-            predict_marginals(block.scores / t, block.data, chain, self._workers)
+            predict_marginals(block.scores / t + more, block.data, chain, self._workers)
             for block in self._blocks()
         ]
         return _joined(parts)

@@ -1,9 +1,10 @@
-"""Spans that are more probable than not, by the exact probabilities of one chain or of several.
+"""Spans that are probable, by the exact probabilities of one chain or of several.
 
 The best label sequence has the best spans together, and the F1 of spans counts them one by one. A
 span helps F1 where its probability is above half of the F1 that can be reached (Lipton et al. 2014,
 theorem 1, there for labels), so that one half is the threshold of a good model. Two spans that
-overlap exclude each other: only one of them can be more probable than not.
+overlap exclude each other: only one of them can be more probable than not. Below one half,
+`spacy_treecrf.models.spans_for_f1` chooses.
 
 Several models tell the mean of their probabilities. Each may spell spans in a scheme of its own:
 what is hard to see where spans begin is often easy where they end (Shen and Sarkar 2005).
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.labels.schemes import are_span_labels, letter_and_type
 from spacy_treecrf.models.predictor import ScoredSequences
 
-LOWEST_THRESHOLD = 0.5
+Nodes = npt.NDArray[np.float64]  # marginals of labels. shape: (n_rows, n_labels)
 
 
 class ProbableSpan(NamedTuple):
@@ -78,27 +78,19 @@ class Spelling:
         return known if len(known) == n else None
 
 
-def check_threshold(threshold: float) -> None:
-    """Refuse thresholds that let spans overlap."""
-    if not LOWEST_THRESHOLD <= threshold < 1.0:
-        raise ValueError(
-            f"treecrf: threshold is {threshold}; use 0.5 or more, and less than 1: spans of lower "
-            "probabilities may overlap"
-        )
-
-
 def probable_spans(
     scored: Sequence[ScoredSequences], spellings: Sequence[Spelling], threshold: float
 ) -> list[list[ProbableSpan]]:
-    """The spans of each sequence whose mean probability is above a threshold of at least one half.
+    """The spans of each sequence whose mean probability is above a threshold, by their places.
 
     A mean is above the threshold only where one of its models is. Spans are those that a scheme
     spells out: where labels have letters for the last token, a span without such an end is none.
+    Below a threshold of one half they may overlap.
 
     scored: The same sequences under each of some models. spellings: Those of the models.
     """
     models = list(zip(scored, spellings, strict=True))
-    spans = sorted({span for model in models for span in _sure_spans(*model, threshold)})
+    spans = sorted({span for model in models for span in _possible_spans(*model, threshold)})
     means = np.mean([_probabilities(*model, spans) for model in models], axis=0)
     offsets = scored[0].data.offsets
     found: list[list[ProbableSpan]] = [[] for _ in range(len(offsets) - 1)]
@@ -110,32 +102,65 @@ def probable_spans(
     return found
 
 
-def _sure_spans(scored: ScoredSequences, spelling: Spelling, threshold: float) -> Iterator[_Rows]:
+def expected_number(scored: ScoredSequences, spelling: Spelling) -> float:
+    """How many spans a model expects in all sequences, by the labels that begin one, or end one."""
+    letters = ("B", "S") if spelling.begins else ("E",)
+    counted = [i for i, (letter, _) in enumerate(spelling.parts) if letter in letters]
+    return float(scored.marginals()[:, counted].sum())
+
+
+def _possible_spans(
+    scored: ScoredSequences, spelling: Spelling, threshold: float
+) -> Iterator[_Rows]:
     """All spans that may have a probability above the threshold, and perhaps some others.
 
-    Every label of a span has at least the span's probability, so it is the best of its row. Other
-    rows are as good as outside.
+    Every label of a span has at least the span's probability. Where labels do not tell that a span
+    begins or ends, the label that would make it longer has at most what is left of 1.
     """
     nodes = scored.marginals()
-    labels = nodes.argmax(axis=1)
-    sure = nodes[np.arange(len(labels)), labels] > threshold
-    rows = [
-        spelling.parts[i] if own else (OUTSIDE, "") for i, own in zip(labels, sure, strict=True)
-    ]
-    for begin, past in pairwise(scored.data.offsets.tolist()):
-        first: int | None = None  # the first row of the span that is open
-        for t in range(begin, past):
-            letter, name = rows[t]
-            goes_on = first is not None and letter in ("I", "E") and name == rows[t - 1][1]
-            if not goes_on:
-                opens = letter in ("B", "S") or (letter != OUTSIDE and not spelling.begins)
-                first = t if opens else None
-            if first is None:
+    offsets = scored.data.offsets
+    bounds = set(offsets.tolist())
+    openers = ("B", "S") if spelling.begins else ("I", "E")
+    for label, (letter, name) in enumerate(spelling.parts):
+        if letter not in openers:
+            continue
+        inside, last = (spelling.ids.get((part, name)) for part in ("I", "E"))
+        rows = np.flatnonzero(nodes[:, label] > threshold)
+        ends = offsets[np.searchsorted(offsets, rows, side="right")]
+        for first, end in zip(rows.tolist(), ends.tolist(), strict=True):
+            may_be_longer = not spelling.begins and inside is not None and first not in bounds
+            if may_be_longer and 1.0 - nodes[first - 1, inside] <= threshold:
                 continue
-            longer = t + 1 < past and rows[t + 1] == ("I", name)
-            if letter in ("E", "S") if spelling.ends else not longer:
-                yield _Rows(first, t + 1, name)
-                first = None
+            if letter in ("S", "E"):
+                yield _Rows(first, first + 1, name)
+            elif spelling.ends:
+                for past in _told_ends(nodes[:end], first, inside, last, threshold):
+                    yield _Rows(first, past, name)
+            else:
+                for past in _untold_ends(nodes[:end], first, inside, threshold):
+                    yield _Rows(first, past, name)
+
+
+def _told_ends(
+    nodes: Nodes, first: int, inside: int | None, last: int | None, threshold: float
+) -> Iterator[int]:
+    """Where spans of two rows or more may end that a row begins; their last label tells it."""
+    for t in range(first + 1, len(nodes)):
+        if last is not None and nodes[t, last] > threshold:
+            yield t + 1
+        if inside is None or nodes[t, inside] <= threshold:
+            return
+
+
+def _untold_ends(nodes: Nodes, first: int, inside: int | None, threshold: float) -> Iterator[int]:
+    """Where spans may end that a row begins, if they end where no label goes on with them."""
+    for t in range(first + 1, len(nodes)):
+        longer = 0.0 if inside is None else nodes[t, inside]
+        if 1.0 - longer > threshold:
+            yield t
+        if longer <= threshold:
+            return
+    yield len(nodes)
 
 
 def _probabilities(

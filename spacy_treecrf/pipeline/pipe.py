@@ -233,15 +233,16 @@ class TreeCRF(StoredPipe):
         """The loss of `update` and no gradient: trees are not trained by one."""
         return self._likelihood(list(examples))["treecrf_nll"] or 0.0, 0.0
 
-    def calibrate(self, examples: Iterable[Example]) -> float:
+    def calibrate(self, examples: Iterable[Example], outside: bool = False) -> float:
         """Divide all scores by the temperature that makes probabilities honest.
 
         There the labels of held-out examples are right as often as the model says, in the mean.
         The most probable labels stay as they are; probabilities of labels, spans and n-best lists
         still agree with each other. Pipes before this one must have run on the predicted docs.
-        Returns the temperature.
+        Returns the temperature. outside: Whether the score of O is lowered as well, as in
+        `BoostedCRF.calibrate`; the most probable labels then change.
         """
-        from spacy_treecrf.models.calibrating import honest_temperature
+        from spacy_treecrf.models.correction import HeldOutLabels, found_correction
         from spacy_treecrf.models.crf import CRF
 
         examples = list(examples)
@@ -255,9 +256,10 @@ class TreeCRF(StoredPipe):
         ids = self.learner.label_ids(self.learner.gold(examples))
         with self._predictor() as predictor:
             data = self.encode([example.predicted for example in examples])
-            temperature = honest_temperature([(predictor.without_rules().apply(data), ids)])
-        self.shim.learned = crf.cooled(temperature)
-        return temperature
+            scored = predictor.without_rules().apply(data)
+            correction = found_correction([HeldOutLabels(scored, ids, crf.labels)], outside)
+        self.shim.learned = crf.corrected(correction)
+        return correction.temperature
 
     # -- prediction
 

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.judging import label_ids
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
-from spacy_treecrf.models.calibrating import honest_temperature
+from spacy_treecrf.models.correction import Correction, HeldOutLabels, found_correction
 
 
-def temperature_for(tagger: Tagger, chunks: Iterable[Chunk]) -> float:
-    """The temperature at which labels of the chunks are right as often as the model says."""
+def correction_for(tagger: Tagger, chunks: Iterable[Chunk], outside: bool) -> Correction:
+    """What makes probabilities of the labels of the chunks honest, see `found_correction`."""
     names = tagger.model.labels
     with Workers(tagger.threads) as workers:
         predictor = tagger.predictor(workers).without_rules()
         parts = [
-            (predictor.apply(chunk.data), label_ids(names, chunk.gold))
+            HeldOutLabels(predictor.apply(chunk.data), label_ids(names, chunk.gold), names)
             for chunk in chunks
             if chunk.gold is not None
         ]
-        return honest_temperature(parts)
+        return found_correction(parts, outside)

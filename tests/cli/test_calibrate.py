@@ -47,6 +47,26 @@ def test_pipeline_is_calibrated(tmp_path: Path) -> None:
     )
 
 
+def test_the_label_outside_is_lowered_where_it_is_asked_for(shared: Path, tmp_path: Path) -> None:
+    nlp = trained_nlp("ents")
+    examples = corpus(nlp)
+    docs = tmp_path / "dev.spacy"
+    DocBin(docs=[own.reference for own in examples]).to_disk(docs)
+    nlp.to_disk(tmp_path / "model")
+    done = call("calibrate", tmp_path / "model", docs, "-o", tmp_path / "new", "--outside")
+    assert done.exit_code == 0, done.output
+    assert "taken off the score of O " in done.stderr
+    stored = pipe_of(spacy.load(tmp_path / "new")).shim.trained.potentials
+    assert stored.outside != 0.0
+    assert pipe_of(nlp).calibrate(examples, outside=True) == pytest.approx(
+        stored.temperature, rel=0.02
+    )
+    assert pipe_of(nlp).shim.trained.potentials.outside == pytest.approx(stored.outside, abs=0.02)
+    untyped = trained_nlp("tag")
+    with pytest.raises(ValueError, match="no label 'O'"):
+        pipe_of(untyped).calibrate(corpus(untyped), outside=True)
+
+
 def test_a_model_that_is_not_there_is_refused(shared: Path, tmp_path: Path) -> None:
     output = tmp_path / "new.treecrf"
     message = refused(

@@ -187,3 +187,10 @@ def test_settings_that_a_model_of_crfsuite_cannot_have_are_refused(path: Path) -
     assert_refused(lambda: BoostedCRF.from_crfsuite(path.with_name("none")), "none")
     path.write_bytes(b"other")
     assert_refused(lambda: BoostedCRF.from_crfsuite(path), "no model of CRFsuite", path.name)
+
+
+def test_a_model_of_crfsuite_is_calibrated_by_held_out_data_alone(path: Path) -> None:
+    train_crfsuite(path, X[:20], Y[:20])
+    model = BoostedCRF.from_crfsuite(path)
+    assert_refused(lambda: model.cross_calibrate(X[:20], Y[:20]), "rounds", "calibrate")
+    assert model.calibrate(X[20:], Y[20:]).temperature_ != 1.0

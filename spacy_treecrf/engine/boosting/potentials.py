@@ -70,6 +70,7 @@ class Potentials:
     rounds: int
     direction: Direction | None = None  # of conjugate steps, if there was one
     temperature: float = 1.0  # what scores were divided by since the last round, see `cooled`
+    outside: float = 0.0  # how far a label was lowered since the last round, see `lowered`
 
     @cached
     def forest(self) -> Forest:
@@ -105,6 +106,7 @@ class Potentials:
             direction=update.direction
             or (self.direction and self.direction.left(update.forest.n_trees)),
             temperature=1.0,
+            outside=0.0,
         )
 
     def cooled(self, temperature: float) -> Potentials:
@@ -121,7 +123,17 @@ class Potentials:
             forests=(self.forest.scaled(share),),
             direction=None,
             temperature=self.temperature * temperature,
+            outside=self.outside * share,
         )
+
+    def lowered(self, label: int, by: float) -> Potentials:
+        """Potentials under which a label has a lower score at all positions.
+
+        Edges say so: each label of a chain of order 1 or more is at the end of one of them.
+        """
+        edges = self.edges.copy()
+        edges[:, label] -= np.float32(by)
+        return replace(self, edges=to_grid(edges), outside=self.outside + by)
 
     def scaled(self, update: Update, factor: float) -> Update:
         """The update cut (or stretched) to the given share of its step."""

@@ -1,0 +1,137 @@
+"""Calibration of estimators, by held-out sequences or by cross-fitting.
+
+To cross-fit is to let each part of the training data be judged by a model of the other parts. What
+is wrong with these models is wrong with the model of all parts, which then needs no held-out data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any
+
+from spacy_treecrf.engine.row_storage import IN_MEMORY
+from spacy_treecrf.estimators.base import SequenceEstimator
+from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences, checked
+from spacy_treecrf.estimators.encoding import encode_held_out
+from spacy_treecrf.labels.biluo import OUTSIDE
+from spacy_treecrf.labels.schemes import are_span_labels
+from spacy_treecrf.models.correction import (
+    Correction,
+    HeldOutLabels,
+    can_lower_outside,
+    found_correction,
+)
+from spacy_treecrf.models.predictor import Predictor
+
+# Numbers of sequences to learn from, and of those to judge.
+Fold = tuple[list[int], list[int]]
+# Sequences that a fitted estimator has not learned from, and their labels.
+Judged = tuple[SequenceEstimator, FeatureSequences, LabelSequences]
+
+
+def correction_by(judged: Sequence[Judged], outside: bool) -> Correction:
+    """What makes the probabilities of estimators honest on sequences that they have not seen.
+
+    outside: Whether the label O may be lowered.
+    """
+    with ExitStack() as stack:
+        return found_correction([_scored(one, stack) for one in judged], outside)
+
+
+def _scored(judged: Judged, stack: ExitStack) -> HeldOutLabels:
+    estimator, X, y = judged
+    model = estimator.model_
+    ids = {label: i for i, label in enumerate(estimator.classes_)}
+    data = encode_held_out(X, y, model.columns, ids, IN_MEMORY, ("X", "y"))
+    predictor: Predictor = stack.enter_context(estimator._predictor())
+    return HeldOutLabels(predictor.without_rules().apply(data), data.labels, model.labels)
+
+
+def lowers_outside(estimator: SequenceEstimator, outside: bool | None) -> bool:
+    """Whether the label O is to be lowered; None: where the labels spell spans."""
+    model = estimator.model_
+    if outside is None:
+        return can_lower_outside(model.labels, model.chain.order) and are_span_labels(model.labels)
+    return outside
+
+
+def cross_fitted(
+    estimator: SequenceEstimator,
+    X: FeatureSequences,
+    y: LabelSequences,
+    folds: int,
+    new: str | None,
+) -> Iterator[Judged]:
+    """Estimators that have each learned from all folds but one, and that one.
+
+    They have the parameters and the number of rounds of `estimator`. new: See `folds_of`.
+    """
+    X, y = checked(X, y, "X", "y")
+    if not estimator.rounds_:
+        raise ValueError(
+            "treecrf: this model has learned nothing by rounds of its own, which folds could "
+            "repeat; calibrate it by held-out data, with calibrate"
+        )
+    parameters = estimator.get_params() | {
+        "rounds": estimator.rounds_,
+        "warm_start": False,
+        "verbose": False,
+        "callback": None,
+    }
+    for known, held in folds_of(X, y, folds, new):
+        fitted = type(estimator)(**parameters).fit([X[i] for i in known], [y[i] for i in known])
+        yield fitted, [X[i] for i in held], [y[i] for i in held]
+
+
+def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None) -> list[Fold]:
+    """Folds of sequences that follow each other; each is judged by what is learned from the others.
+
+    new: A key of the feature dicts, such as that of the word. Sequences are then not learned from
+    where a value of it that belongs to spans is one of the spans of the judged fold, too.
+    """
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(X):
+        raise ValueError(
+            f"treecrf: folds is {folds!r}, and X holds {len(X)} sequences; use an integer from 2 "
+            "to their number"
+        )
+    bounds = [len(X) * k // folds for k in range(folds + 1)]
+    values: Sequence[set[Any]] = [set()] * len(X) if new is None else span_values(X, y, new)
+    found = []
+    for first, last in pairwise(bounds):
+        held = range(first, last)
+        of_held = set[Any]().union(*(values[i] for i in held))
+        known = [i for i in range(len(X)) if i not in held and not values[i] & of_held]
+        if new is not None and not any(label is not None for i in known for label in y[i]):
+            raise ValueError(
+                f"treecrf: without the values of {new!r} that the sequences {first} to {last - 1} "
+                "have in spans, nothing is left to learn from; use more folds, or new=None"
+            )
+        found.append((known, [*held]))
+    return found
+
+
+def span_values(X: FeatureSequences, y: LabelSequences, key: str) -> list[set[Any]]:
+    """The values of a key in the spans of each sequence that are more often in spans than not."""
+    inside: Counter[Any] = Counter()
+    anywhere: Counter[Any] = Counter()
+    of_sequences = []
+    for items, labels in zip(X, y, strict=True):
+        pairs = [
+            (item[key], label)
+            for item, label in zip(items, labels, strict=True)
+            if isinstance(item, Mapping) and key in item and label is not None
+            if isinstance(item[key], Hashable)  # lists of values are no words
+        ]
+        own = [value for value, label in pairs if label != OUTSIDE]
+        anywhere.update(value for value, _ in pairs)
+        inside.update(own)
+        of_sequences.append(set(own))
+    if not inside:
+        raise ValueError(
+            f"treecrf: new is {key!r}, and no item of X in a span has this key with one value; "
+            "name the key of the word, or use new=None"
+        )
+    return [{v for v in own if 2 * inside[v] > anywhere[v]} for own in of_sequences]
