@@ -39,60 +39,64 @@ def calibrate(
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
+    curve: Annotated[
+        bool,
+        typer.Option("--curve", help="Other numbers where the model is less sure; slower."),
+    ] = False,
 ) -> None:
     """Make probabilities honest: divide all scores by a number that held-out data tell.
 
     With that number, the temperature, labels of held-out data are right as often as the model
     says, in the mean. It is one for the whole model: labels stay as they are, and probabilities of
     labels, spans and n-best lists still agree with each other.
+
+    With --curve scores of a position are also divided by a number that depends on how unsure the
+    model is of it: labels of every probability are then right as often as they say. Probabilities
+    agree as before; some labels may change, and predictions take about twice as long.
     """
     if model_input(model).is_file():
         refuse_existing(output, force, model_input(model), dev)
-        _calibrate_file(model, dev, output, encoding)
+        _calibrate_file(model, dev, output, encoding, curve)
     else:
         refuse_folder(output, force, [model])
-        _calibrate_pipeline(model, dev, output, encoding, pipe)
+        _calibrate_pipeline(model, dev, output, encoding, pipe, curve)
     say(f"wrote {output}")
 
 
-def _calibrate_file(model: str, dev: str, output: Path, encoding: str) -> None:
+def _calibrate_file(model: str, dev: str, output: Path, encoding: str, curve: bool) -> None:
     from spacy_treecrf.taggers.column_tagger import ColumnTagger
     from spacy_treecrf.taggers.loading import load_tagger
 
     tagger = load_tagger(model)
     assert isinstance(tagger, ColumnTagger)
-    replace(tagger.column_model, crf=calibrated(tagger, dev, encoding)).save(output)
+    replace(tagger.column_model, crf=calibrated(tagger, dev, encoding, curve)).save(output)
 
 
 def _calibrate_pipeline(
-    model: str, dev: str, output: Path, encoding: str, pipe: str | None
+    model: str, dev: str, output: Path, encoding: str, pipe: str | None, curve: bool
 ) -> None:
     from spacy_treecrf.taggers.loading import load_pipe
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
     nlp, found = load_pipe(model, pipe)
-    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding)
+    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding, curve)
     write_pipeline(nlp, output)
 
 
-def calibrated(tagger: Tagger, dev: str, encoding: str) -> CRF:
-    """The tagger's CRF with the honest temperature; says what that does to the dev data."""
-    from spacy_treecrf.models.crf import CRF
-    from spacy_treecrf.taggers.calibrating import temperature_for
+def calibrated(tagger: Tagger, dev: str, encoding: str, curve: bool) -> CRF:
+    """The tagger's CRF with honest temperatures; says what they do to the dev data."""
+    from spacy_treecrf.taggers.calibrating import calibrated_by
 
-    crf = tagger.model
-    if not isinstance(crf, CRF):
-        raise ValueError(
-            f"treecrf: {tagger.name} holds a {type(crf).__name__}; only boosted CRFs can be "
-            "calibrated"
-        )
+    old = tagger.model
     before, _ = _calibration_error(tagger, dev, encoding)
-    temperature = temperature_for(tagger, tagger.read(dev, gold=True, encoding=encoding)[1])
-    tagger.model = crf.cooled(temperature)
+    new = calibrated_by(tagger, tagger.read(dev, gold=True, encoding=encoding)[1], curve)
+    tagger.model = new
     after, floor = _calibration_error(tagger, dev, encoding)
-    say(f"temperature {temperature:.3f}")
+    say(f"temperature {new.temperature / old.temperature:.3f}")
+    if new.curve is not None:
+        say(f"times exp({new.curve}), where H is the entropy of a position's labels")
     say(f"calibration error % of {dev}: {before:.2f} -> {after:.2f}; by chance {floor:.2f}")
-    return tagger.model
+    return new
 
 
 def _calibration_error(tagger: Tagger, dev: str, encoding: str) -> tuple[float, float]:

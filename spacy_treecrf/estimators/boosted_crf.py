@@ -13,6 +13,7 @@ import numpy as np
 from spacy_treecrf.engine.boosting.annotators import as_evidence
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
 from spacy_treecrf.engine.row_storage import IN_MEMORY
 from spacy_treecrf.engine.sequences import Sequences
@@ -22,7 +23,7 @@ from spacy_treecrf.estimators.encoding import encode_held_out
 from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
 from spacy_treecrf.models.averaging import pooled
-from spacy_treecrf.models.calibrating import honest_temperature
+from spacy_treecrf.models.calibrating import calibrated, calibration_predictor
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
@@ -370,7 +371,7 @@ class BoostedCRF(LinearFeatures):
                     found.append(Lattice(labels, nodes[first:last], pairs[first + 1 : last]))
         return found
 
-    def calibrate(self, X: FeatureSequences, y: LabelSequences) -> Self:
+    def calibrate(self, X: FeatureSequences, y: LabelSequences, curve: bool = False) -> Self:
         """Divide all scores by the temperature that makes held-out data honest.
 
         There predicted labels are right as often as their probabilities say, in the mean. It is
@@ -378,14 +379,19 @@ class BoostedCRF(LinearFeatures):
         those of one distribution, and the best labels stay the best. X, y: Annotated sequences
         that the model was not trained on; a few hundred do. Positions whose label training never
         saw do not count. `temperature_` says what was found.
+
+        curve: Whether scores of a position are also divided by a number that depends on the
+        entropy of its labels, so that labels of every probability are right as often as they say,
+        not only in the mean. There is still one distribution; some of its best labels may be
+        others, and predictions take about twice as long. `curve_` says what was found.
         """
         model = self._fitted()
         assert isinstance(model, CRF)
         ids = {label: i for i, label in enumerate(self.classes_)}
         data = encode_held_out(X, y, model.columns, ids, IN_MEMORY, ("X", "y"))
         with self._predictor() as predictor:
-            scored = predictor.without_rules().apply(data)
-            self.model_ = model.cooled(honest_temperature([(scored, data.labels)]))
+            scored = calibration_predictor(predictor).apply(data)
+            self.model_ = calibrated(model, [(scored, data.labels)], curve)
         return self
 
     @property
@@ -394,6 +400,13 @@ class BoostedCRF(LinearFeatures):
         model = self._fitted()
         assert isinstance(model, CRF)
         return model.potentials.temperature
+
+    @property
+    def curve_(self) -> TemperatureCurve | None:
+        """What calibration divides scores of positions by besides; None: nothing."""
+        model = self._fitted()
+        assert isinstance(model, CRF)
+        return model.curve
 
     @classmethod
     def average(cls, models: Iterable[BoostedCRF]) -> BoostedCRF:

@@ -1,4 +1,4 @@
-"""Calibration: the temperature that makes the probabilities of a chain honest.
+"""Calibration: the temperatures that make the probabilities of a chain honest.
 
 Scores of labels and of transitions are divided by one number, the temperature (Guo et al. 2017,
 section 4.2, there for single answers). The result is a chain again, whose probabilities of labels,
@@ -7,6 +7,8 @@ spans and whole label sequences agree with each other.
 The temperature is the one at which held-out labels are right as often as the model says. The one
 that makes whole annotations most probable leaves models of many labels too sure: mistakes in a
 sequence come together, and a chain takes them for rarer than they are.
+
+Where one temperature is not enough, a curve gives each row its own, see `TemperatureCurve`.
 """
 
 from __future__ import annotations
@@ -18,14 +20,32 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
-from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.crf import CRF
+from spacy_treecrf.models.curve_fitting import honest_curve
+from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 
 # Temperatures that are looked at, and how close to the best one the search comes, as factors.
 LOWEST, HIGHEST = 1 / 16, 16.0
 CLOSE = 1.002
 
-# Scored sequences without rules, and the ids of their gold labels, which may be UNKNOWN_LABEL.
+# Scored sequences without rules and curve, and the ids of their gold labels, which may be
+# UNKNOWN_LABEL.
 Annotated = tuple[ScoredSequences, npt.NDArray[np.int32]]
+
+
+def calibration_predictor(predictor: Predictor) -> Predictor:
+    """The predictor whose scored sequences `calibrated` takes: without rules and curve."""
+    return predictor.without_rules().uncurved()
+
+
+def calibrated(crf: CRF, parts: Sequence[Annotated], curve: bool) -> CRF:
+    """The CRF with the honest temperature for the parts, in place of an earlier calibration.
+
+    curve: Whether to learn a temperature curve as well.
+    """
+    temperature = honest_temperature(parts)
+    cooled = crf.cooled(temperature)
+    return cooled.curved(honest_curve(parts, temperature)) if curve else cooled
 
 
 def honest_temperature(parts: Sequence[Annotated]) -> float:

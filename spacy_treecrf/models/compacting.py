@@ -42,6 +42,7 @@ def compacted(potentials: Potentials, columns: Columns) -> tuple[Potentials, Col
         (forest,),
         potentials.rounds,
         temperature=potentials.temperature,
+        curve=potentials.curve,
     )
     return small, columns
 

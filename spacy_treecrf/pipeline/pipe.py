@@ -233,15 +233,17 @@ class TreeCRF(StoredPipe):
         """The loss of `update` and no gradient: trees are not trained by one."""
         return self._likelihood(list(examples))["treecrf_nll"] or 0.0, 0.0
 
-    def calibrate(self, examples: Iterable[Example]) -> float:
+    def calibrate(self, examples: Iterable[Example], curve: bool = False) -> float:
         """Divide all scores by the temperature that makes probabilities honest.
 
         There the labels of held-out examples are right as often as the model says, in the mean.
         The most probable labels stay as they are; probabilities of labels, spans and n-best lists
         still agree with each other. Pipes before this one must have run on the predicted docs.
-        Returns the temperature.
+        curve: Whether scores of a token are also divided by a number that depends on how unsure
+        the model is of it, so that labels of every probability are right as often as they say;
+        some labels may change, and predictions are slower. Returns the temperature.
         """
-        from spacy_treecrf.models.calibrating import honest_temperature
+        from spacy_treecrf.models.calibrating import calibrated, calibration_predictor
         from spacy_treecrf.models.crf import CRF
 
         examples = list(examples)
@@ -255,9 +257,9 @@ class TreeCRF(StoredPipe):
         ids = self.learner.label_ids(self.learner.gold(examples))
         with self._predictor() as predictor:
             data = self.encode([example.predicted for example in examples])
-            temperature = honest_temperature([(predictor.without_rules().apply(data), ids)])
-        self.shim.learned = crf.cooled(temperature)
-        return temperature
+            learned = calibrated(crf, [(calibration_predictor(predictor).apply(data), ids)], curve)
+        self.shim.learned = learned
+        return learned.temperature / crf.temperature
 
     # -- prediction
 
@@ -367,11 +369,13 @@ class TreeCRF(StoredPipe):
         """The n best labellings of each sequence of all docs in a row, or as many as there are.
 
         Each is a pair: ids of labels (n, length), see `sequence_labels`, and log probabilities.
+        They are those without a temperature curve.
         """
         found: list[Best] = []
         with self._predictor() as predictor:
+            uncurved = predictor.uncurved()
             for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
-                found += predictor.apply(self.encode(some)).nbest(check_nbest(n))
+                found += uncurved.apply(self.encode(some)).nbest(check_nbest(n))
         return found
 
     def span_probability(self, span: Span, label: str | None = None) -> float:
