@@ -19,6 +19,7 @@ EXAMPLES = """\b
 Examples:
   spacy-treecrf calibrate model.treecrf dev.conll -o honest.treecrf
   spacy-treecrf calibrate training/ner/model-best dev.spacy -o training/ner/honest
+  spacy-treecrf calibrate training/stress/model-best dev.spacy -o training/stress/honest --curve
 
 Dev data must not be those that the model was trained on: it is too sure of them. Calibrate before
 you prune.
@@ -52,7 +53,7 @@ def calibrate(
 
     With --curve scores of a position are also divided by a number that depends on how unsure the
     model is of it: labels of every probability are then right as often as they say. Probabilities
-    agree as before; some labels may change, and predictions take about twice as long.
+    agree as before; some labels may change, and predictions are slower.
     """
     if model_input(model).is_file():
         refuse_existing(output, force, model_input(model), dev)

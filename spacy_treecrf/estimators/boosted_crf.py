@@ -383,7 +383,7 @@ class BoostedCRF(LinearFeatures):
         curve: Whether scores of a position are also divided by a number that depends on the
         entropy of its labels, so that labels of every probability are right as often as they say,
         not only in the mean. There is still one distribution; some of its best labels may be
-        others, and predictions take about twice as long. `curve_` says what was found.
+        others, and predictions are slower. `curve_` says what was found.
         """
         model = self._fitted()
         assert isinstance(model, CRF)
