@@ -279,6 +279,7 @@ def judge_by_folds(train: Part, news: Part, settings: dict[str, Any]) -> None:
     The calibration of a fold is learned from the other folds.
     """
     from spacy_treecrf.estimators.calibrating import Judged, correction_by, cross_fitted
+    from spacy_treecrf.models.correction import Wanted
 
     model, _ = train_ours(train, settings)
     ways: dict[str, list[Judged]] = {
@@ -294,7 +295,7 @@ def judge_by_folds(train: Part, news: Part, settings: dict[str, Any]) -> None:
             own = copy(judge)
             if way is not None:
                 others = [one for j, one in enumerate(ways[way]) if j != k or test == "news"]
-                own.model_ = own.model_.corrected(correction_by(others, outside))
+                own.model_ = own.model_.corrected(correction_by(others, Wanted(outside)))
             corrected.append((own, Part(list(X), list(y), news.types if test == "news" else None)))
         calibration = "none" if way is None else f"{way}{', with O' * outside}"
         for for_f1 in (False, True):

@@ -18,6 +18,7 @@ from scripts.prepare import TASKS, download, prepare, provide
 from scripts.readme import readme
 from scripts.report import labelled, lines_to_try, scores
 from spacy_treecrf.corpora import CORPORA, find_corpus
+from spacy_treecrf.models.correction import Wanted
 from tests.corpora.places import folder_with
 from tests.pipeline.tiny_pipes import corpus as tiny_corpus
 from tests.pipeline.tiny_pipes import pipe_of, trained_nlp
@@ -195,7 +196,7 @@ def test_output_of_a_command_that_fails_is_kept(tmp_path: Path) -> None:
 def test_models_are_calibrated_in_their_place_where_the_task_needs_it(
     folder: Path, capsys: pytest.CaptureFixture[str], task: str
 ) -> None:
-    assert set(TASKS) >= BY_DEV | set(KNOWN)
+    assert set(TASKS) >= {*BY_DEV, *KNOWN}
     nlp = trained_nlp()
     place = folder / "training" / task / "model-best"
     place.parent.mkdir(parents=True)
@@ -204,7 +205,9 @@ def test_models_are_calibrated_in_their_place_where_the_task_needs_it(
     dev.parent.mkdir(parents=True)
     DocBin(docs=[own.reference for own in tiny_corpus(nlp)]).to_disk(dev)
     calibrate(task)
-    found = pipe_of(spacy.load(place)).shim.trained.temperature
+    trained = pipe_of(spacy.load(place)).shim.trained
+    found = trained.temperature
+    assert (trained.uncurved is not trained) == BY_DEV.get(task, Wanted()).curve
     assert (found != 1.0) == (task != "chunk")
     if task in KNOWN:
         assert found == KNOWN[task]

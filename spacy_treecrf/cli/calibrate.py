@@ -13,12 +13,14 @@ from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipel
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.tagger import Tagger
+    from spacy_treecrf.models.correction import Wanted
     from spacy_treecrf.models.crf import CRF
 
 EXAMPLES = """\b
 Examples:
   spacy-treecrf calibrate model.treecrf dev.conll -o honest.treecrf
   spacy-treecrf calibrate training/ner/model-best dev.spacy -o training/ner/honest
+  spacy-treecrf calibrate training/stress/model-best dev.spacy -o training/stress/honest --curve
 
 Dev data must not be those that the model was trained on: it is too sure of them. Calibrate before
 you prune.
@@ -42,63 +44,69 @@ def calibrate(
     outside: Annotated[
         bool, typer.Option("--outside", help="Lower the score of the label O as well.")
     ] = False,
+    curve: Annotated[
+        bool,
+        typer.Option("--curve", help="Other numbers where the model is less sure; slower."),
+    ] = False,
 ) -> None:
     """Make probabilities honest: divide all scores by a number that held-out data tell.
 
     With that number, the temperature, labels of held-out data are right as often as the model
     says, in the mean. It is one for the whole model: labels stay as they are, and probabilities of
-    labels, spans and n-best lists still agree with each other. With --outside a number is taken
-    off the score of O, too, and labels change; both are those that make held-out labels most
-    probable.
+    labels, spans and n-best lists still agree with each other.
+
+    With --outside a number is taken off the score of O, too, and labels change; both are those
+    that make held-out labels most probable. With --curve scores of a position are also divided by
+    a number that depends on how unsure the model is of it: labels of every probability are then
+    right as often as they say; some labels may change, and predictions are slower. Probabilities
+    agree with each other as before. Use one of both options.
     """
+    from spacy_treecrf.models.correction import Wanted
+
+    wanted = Wanted(outside, curve)
     if model_input(model).is_file():
         refuse_existing(output, force, model_input(model), dev)
-        _calibrate_file(model, dev, output, encoding, outside)
+        _calibrate_file(model, dev, output, encoding, wanted)
     else:
         refuse_folder(output, force, [model])
-        _calibrate_pipeline(model, dev, output, encoding, pipe, outside)
+        _calibrate_pipeline(model, dev, output, encoding, pipe, wanted)
     say(f"wrote {output}")
 
 
-def _calibrate_file(model: str, dev: str, output: Path, encoding: str, outside: bool) -> None:
+def _calibrate_file(model: str, dev: str, output: Path, encoding: str, wanted: Wanted) -> None:
     from spacy_treecrf.taggers.column_tagger import ColumnTagger
     from spacy_treecrf.taggers.loading import load_tagger
 
     tagger = load_tagger(model)
     assert isinstance(tagger, ColumnTagger)
-    replace(tagger.column_model, crf=calibrated(tagger, dev, encoding, outside)).save(output)
+    replace(tagger.column_model, crf=calibrated(tagger, dev, encoding, wanted)).save(output)
 
 
 def _calibrate_pipeline(
-    model: str, dev: str, output: Path, encoding: str, pipe: str | None, outside: bool
+    model: str, dev: str, output: Path, encoding: str, pipe: str | None, wanted: Wanted
 ) -> None:
     from spacy_treecrf.taggers.loading import load_pipe
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
     nlp, found = load_pipe(model, pipe)
-    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding, outside)
+    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding, wanted)
     write_pipeline(nlp, output)
 
 
-def calibrated(tagger: Tagger, dev: str, encoding: str, outside: bool = False) -> CRF:
+def calibrated(tagger: Tagger, dev: str, encoding: str, wanted: Wanted) -> CRF:
     """The tagger's CRF with honest probabilities; says what that does to the dev data."""
-    from spacy_treecrf.models.crf import CRF
     from spacy_treecrf.taggers.calibrating import correction_for
 
-    crf = tagger.model
-    if not isinstance(crf, CRF):
-        raise ValueError(
-            f"treecrf: {tagger.name} holds a {type(crf).__name__}; only boosted CRFs can be "
-            "calibrated"
-        )
     before, _ = _calibration_error(tagger, dev, encoding)
     chunks = tagger.read(dev, gold=True, encoding=encoding)[1]
-    correction = correction_for(tagger, chunks, outside)
+    crf, correction = correction_for(tagger, chunks, wanted)
     tagger.model = crf.corrected(correction)
     after, floor = _calibration_error(tagger, dev, encoding)
     say(f"temperature {correction.temperature:.3f}")
-    if outside:
+    if wanted.outside:
         say(f"taken off the score of O {correction.outside:.3f}")
+    if correction.curve is not None:
+        say(f"times exp({correction.curve}), where H is the entropy of a position's labels")
     say(f"calibration error % of {dev}: {before:.2f} -> {after:.2f}; by chance {floor:.2f}")
     return tagger.model
 

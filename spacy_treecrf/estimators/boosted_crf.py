@@ -12,6 +12,7 @@ import numpy as np
 from spacy_treecrf.engine.boosting.annotators import as_evidence
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.estimators.base import encoded
@@ -21,6 +22,7 @@ from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTable
 from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
 from spacy_treecrf.estimators.spans import possible_spans, spans_of
 from spacy_treecrf.models.averaging import pooled
+from spacy_treecrf.models.correction import Wanted
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
@@ -360,7 +362,11 @@ class BoostedCRF(LinearFeatures):
         return found
 
     def calibrate(
-        self, X: FeatureSequences, y: LabelSequences, outside: bool | None = False
+        self,
+        X: FeatureSequences,
+        y: LabelSequences,
+        outside: bool | None = False,
+        curve: bool = False,
     ) -> Self:
         """Divide all scores by the temperature that makes held-out data honest.
 
@@ -373,10 +379,15 @@ class BoostedCRF(LinearFeatures):
         outside: Whether the score of the label O is lowered as well, at all positions alike, which
         `outside_` tells. Both numbers are then those that make held-out labels most probable, and
         predicted labels change: there are more spans, or fewer. None: Where labels spell spans.
+
+        curve: Whether scores of a position are also divided by a number that depends on the
+        entropy of its labels, so that labels of every probability are right as often as they say,
+        not only in the mean. There is still one distribution; some of its best labels may be
+        others, and predictions are slower. `curve_` says what was found. Not with `outside`.
         """
         self._fitted()
-        lowers = lowers_outside(self, outside)
-        self.model_ = self.model_.corrected(correction_by([(self, X, y)], lowers))
+        wanted = Wanted(lowers_outside(self, outside), curve)
+        self.model_ = self.model_.corrected(correction_by([(self, X, y)], wanted))
         return self
 
     def cross_calibrate(
@@ -400,13 +411,13 @@ class BoostedCRF(LinearFeatures):
         outside: As in `calibrate`.
         """
         self._fitted()
-        if self.temperature_ != 1.0 or self.outside_:
+        if self.temperature_ != 1.0 or self.outside_ or self.curve_:
             raise ValueError(
                 "treecrf: this model is calibrated already; fit it again before you cross-calibrate"
             )
-        lowers = lowers_outside(self, outside)
+        wanted = Wanted(lowers_outside(self, outside))
         judged = list(cross_fitted(self, X, y, folds, new))
-        self.model_ = self.model_.corrected(correction_by(judged, lowers))
+        self.model_ = self.model_.corrected(correction_by(judged, wanted))
         return self
 
     @property
@@ -420,6 +431,13 @@ class BoostedCRF(LinearFeatures):
         """What calibration has taken off the score of O; 0.0: nothing, or training went on."""
         self._fitted()
         return self.model_.potentials.outside
+
+    @property
+    def curve_(self) -> TemperatureCurve | None:
+        """What calibration divides scores of positions by besides; None: nothing."""
+        model = self._fitted()
+        assert isinstance(model, CRF)
+        return model.curve
 
     @classmethod
     def average(cls, models: Iterable[BoostedCRF]) -> BoostedCRF:

@@ -21,6 +21,8 @@ from spacy_treecrf.labels.schemes import are_span_labels
 from spacy_treecrf.models.correction import (
     Correction,
     HeldOutLabels,
+    Wanted,
+    calibration_predictor,
     can_lower_outside,
     found_correction,
 )
@@ -32,13 +34,10 @@ Fold = tuple[list[int], list[int]]
 Judged = tuple[SequenceEstimator, FeatureSequences, LabelSequences]
 
 
-def correction_by(judged: Sequence[Judged], outside: bool) -> Correction:
-    """What makes the probabilities of estimators honest on sequences that they have not seen.
-
-    outside: Whether the label O may be lowered.
-    """
+def correction_by(judged: Sequence[Judged], wanted: Wanted) -> Correction:
+    """What makes the probabilities of estimators honest on sequences that they have not seen."""
     with ExitStack() as stack:
-        return found_correction([_scored(one, stack) for one in judged], outside)
+        return found_correction([_scored(one, stack) for one in judged], wanted)
 
 
 def _scored(judged: Judged, stack: ExitStack) -> HeldOutLabels:
@@ -47,7 +46,7 @@ def _scored(judged: Judged, stack: ExitStack) -> HeldOutLabels:
     ids = {label: i for i, label in enumerate(estimator.classes_)}
     data = encode_held_out(X, y, model.columns, ids, IN_MEMORY, ("X", "y"))
     predictor: Predictor = stack.enter_context(estimator._predictor())
-    return HeldOutLabels(predictor.without_rules().apply(data), data.labels, model.labels)
+    return HeldOutLabels(calibration_predictor(predictor).apply(data), data.labels, model.labels)
 
 
 def lowers_outside(estimator: SequenceEstimator, outside: bool | None) -> bool:

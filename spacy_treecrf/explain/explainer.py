@@ -208,7 +208,10 @@ class Explainer:
             return ScoreSum(float(own @ weights), [], [], True)
         at, seen = reading.seen(row)
         pushes = reading.pushes[at]
-        found = self.scores.explain(reading.data, seen, at, weights, pushes, question.interactions)
+        weights_of_sum = weights / reading.temperature(row)
+        found = self.scores.explain(
+            reading.data, seen, at, weights_of_sum, pushes, question.interactions
+        )
         evidence = reading.asked.evidence
         if evidence is not None and (value := float(evidence[row] @ weights)):
             found.contributions.append(Contribution(*ELSEWHERE, EVIDENCE, value))

@@ -80,6 +80,18 @@ class Reading:
         previous = self._labels_before(row, self._parts.context_order)
         return at, row_of(self.data, at, previous)
 
+    def temperature(self, row: int) -> float:
+        """What a temperature curve divides the sum of a row's contributions by; 1.0 without one."""
+        return 1.0 if self._temperatures is None else float(self._temperatures[row])
+
+    @cached
+    def _temperatures(self) -> npt.NDArray[np.float32] | None:
+        curve, asked = self._parts.curve, self.asked
+        if curve is None:
+            return None
+        scores = asked.predictor.model.uncurved.scores(asked.data, asked.workers)
+        return curve.temperatures_of(scores, asked.data, asked.scored.chain, asked.workers)
+
     def _place(self, row: int) -> int:
         first, last = self._bounds(row)
         return first + last - 1 - row if self._backwards else row

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.boosting.linear import LinearWeights
 from spacy_treecrf.engine.chain.constraints import Masks
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import Incomplete
 from spacy_treecrf.engine.future.detectors import Detector, push, thermometer
@@ -50,6 +51,7 @@ class ScoreParts:
     right_to_left: Whether "previous" means the labels that follow.
     local: Whether a row's scores depend on no other row.
     reason: Why scores are no sums; empty if they are.
+    curve: What the sum of all parts at a row is divided by; None: nothing.
     """
 
     columns: Columns
@@ -68,6 +70,7 @@ class ScoreParts:
     right_to_left: bool = False
     local: bool = True
     reason: str = ""
+    curve: TemperatureCurve | None = None
 
     @property
     def context_order(self) -> int:
@@ -100,6 +103,8 @@ def _of_crf(model: CRF) -> ScoreParts:
         masks=model.masks,
         order=model.settings.order,
         incomplete=scorer.trees.incomplete,
+        local=model.curve is None,
+        curve=model.curve,
     )
 
 

@@ -7,6 +7,8 @@ spans and whole label sequences agree with each other.
 The temperature is the one at which held-out labels are right as often as the model says. The one
 that makes whole annotations most probable leaves models of many labels too sure: mistakes in a
 sequence come together, and a chain takes them for rarer than they are.
+
+Where one temperature is not enough, `correction` finds more.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from spacy_treecrf.models.predictor import ScoredSequences
 LOWEST, HIGHEST = 1 / 16, 16.0
 CLOSE = 1.002
 
-# Scored sequences without rules, and the ids of their gold labels, which may be UNKNOWN_LABEL.
+# Scored sequences without rules and curve, and the ids of their gold labels, which may be
+# UNKNOWN_LABEL.
 Annotated = tuple[ScoredSequences, npt.NDArray[np.int32]]
 
 

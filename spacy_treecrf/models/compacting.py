@@ -43,6 +43,7 @@ def compacted(potentials: Potentials, columns: Columns) -> tuple[Potentials, Col
         potentials.rounds,
         temperature=potentials.temperature,
         outside=potentials.outside,
+        curve=potentials.curve,
     )
     return small, columns
 

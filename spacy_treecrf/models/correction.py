@@ -1,13 +1,13 @@
-"""What calibration by likelihood finds: a temperature, and how far the label O is to be lowered.
+"""What calibration finds: a temperature, and more where one number is not enough.
 
-Models of spans that are divided by a temperature alone stay too sure of O, and too unsure of
-spans: a temperature that takes what is wrong with scores of O spreads what is left over all
-names of spans. One more number, which is taken off the score of O at all positions, puts that
-right. With it a temperature is a "bias-corrected" one (Alexandari et al. 2020, section 2.2, there
-with a number for each class). Positions outside of spans are most of all, so that this number is
-the one that data tell well.
-
-Both are those that make held-out labels, position by position, most probable.
+A curve gives each row a temperature of its own, see `TemperatureCurve`. The other addition lowers
+the label O: models of spans that are divided by a temperature alone stay too sure of O, and too
+unsure of spans, because a temperature that takes what is wrong with scores of O spreads what is
+left over all names of spans. One more number, which is taken off the score of O at all positions,
+puts that right. With it a temperature is a "bias-corrected" one (Alexandari et al. 2020, section
+2.2, there with a number for each class). Positions outside of spans are most of all, so that this
+number is the one that data tell well. Temperature and number are those that make held-out labels,
+position by position, most probable.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.models.calibrating import honest_temperature
-from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.curve_fitting import honest_curve
+from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 
 # Steps of the search, in log temperatures and in scores, of which each is half of the one before.
 STEPS = 6
@@ -35,17 +37,28 @@ LEAST_PROBABILITY = 1e-12
 Place = tuple[int, int]  # a log temperature and a score, in finest steps
 
 
+class Wanted(NamedTuple):
+    """What a correction may have besides a temperature: one of both."""
+
+    outside: bool = False  # a lower score of the label O
+    curve: bool = False  # temperatures of rows by their entropies
+
+
 class Correction(NamedTuple):
-    """How to change a CRF: divide all scores, then take something off the score of O."""
+    """How to change a CRF: divide all scores, then take something off the score of O.
+
+    curve: What the scores of each row are then divided by.
+    """
 
     temperature: float
     outside: float = 0.0
+    curve: TemperatureCurve | None = None
 
 
 class HeldOutLabels(NamedTuple):
     """Held-out sequences under a model that has not learned from them."""
 
-    scored: ScoredSequences  # without rules
+    scored: ScoredSequences  # by a `calibration_predictor`
     gold: npt.NDArray[np.int32]  # ids of the labels (n_rows,), which may be UNKNOWN_LABEL
     labels: Sequence[str]  # by id
 
@@ -55,14 +68,24 @@ def can_lower_outside(labels: Sequence[str], order: int) -> bool:
     return OUTSIDE in labels and order > 0
 
 
-def found_correction(parts: Sequence[HeldOutLabels], outside: bool) -> Correction:
+def calibration_predictor(predictor: Predictor) -> Predictor:
+    """The predictor without rules and curve."""
+    return predictor.without_rules().uncurved()
+
+
+def found_correction(parts: Sequence[HeldOutLabels], wanted: Wanted) -> Correction:
     """What makes the probabilities of models honest on sequences that they have not seen.
 
-    outside: Whether the label O may be lowered. Else the temperature is the one at which labels
-    are right as often as the models say.
+    Unless the label O may be lowered, the temperature is the one at which labels are right as
+    often as the models say.
     """
-    if not outside:
-        return Correction(honest_temperature([(part.scored, part.gold) for part in parts]))
+    if wanted.outside and wanted.curve:
+        raise ValueError("treecrf: outside and curve are both asked for; use one of them")
+    if not wanted.outside:
+        annotated = [(part.scored, part.gold) for part in parts]
+        temperature = honest_temperature(annotated)
+        curve = honest_curve(annotated, temperature) if wanted.curve else None
+        return Correction(temperature, curve=curve)
     for part in parts:
         if not can_lower_outside(part.labels, part.scored.chain.order):
             lacks = "is of order 0" if OUTSIDE in part.labels else f"has no label {OUTSIDE!r}"
@@ -97,7 +120,7 @@ def _surprise(part: HeldOutLabels, correction: Correction) -> float:
     added = np.zeros(part.scored.chain.n_labels, np.float32)
     added[part.labels.index(OUTSIDE)] = -correction.outside
     rows = np.flatnonzero(part.gold != UNKNOWN_LABEL)
-    p = part.scored.marginals_at(correction.temperature, added)[rows, part.gold[rows]]
+    p = part.scored.marginals_at(correction.temperature, added=added)[rows, part.gold[rows]]
     return -float(np.log(np.maximum(p, LEAST_PROBABILITY)).sum())
 
 

@@ -19,6 +19,7 @@ from spacy_treecrf.engine.boosting.span_f1 import span_labels
 from spacy_treecrf.engine.cached import cached
 from spacy_treecrf.engine.chain.chain import Chain
 from spacy_treecrf.engine.chain.constraints import Masks
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.encoding.attribute_columns import columns_from_state
 from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.encoding.missing_methods import IN_TREES, in_trees
@@ -79,15 +80,15 @@ class CRF(SequenceModel):
 
     @cached
     def first_rows(self) -> FirstRows | None:
-        return first_rows(self.scorer, self.chain)
+        return None if self.curve else first_rows(self.scorer, self.chain)
 
     @cached
     def quick_rows(self) -> QuickRows | None:
-        return quick_rows(self.scorer, self.chain)
+        return None if self.curve else quick_rows(self.scorer, self.chain)
 
     @cached
     def quick(self) -> QuickPredictor | None:
-        return quick_predictor(self.columns, self.scorer, self.chain)
+        return None if self.curve else quick_predictor(self.columns, self.scorer, self.chain)
 
     def __getstate__(self) -> dict[str, Any]:
         # without what was prepared for predictions, which holds addresses in this process
@@ -102,7 +103,11 @@ class CRF(SequenceModel):
         return int(4 * len(self.labels) ** (self.settings.context_order + 1))
 
     def scores(self, data: Sequences, workers: Workers) -> npt.NDArray[np.float32]:
-        return self.scorer.score(data, workers)
+        scores = self.scorer.score(data, workers)
+        if self.curve is not None:
+            temperatures = self.curve.temperatures_of(scores, data, self.chain, workers)
+            scores /= temperatures[:, None, None]
+        return scores
 
     def trainer(
         self, data: Sequences, workers: Workers, held_out: Sequences | None = None
@@ -163,6 +168,15 @@ class CRF(SequenceModel):
         return self.potentials.temperature
 
     @property
+    def curve(self) -> TemperatureCurve | None:
+        """How the temperature of a row depends on its entropy; None: it is one for all rows."""
+        return self.potentials.curve
+
+    @cached
+    def uncurved(self) -> CRF:
+        return self if self.curve is None else self.curved(None)
+
+    @property
     def is_compact(self) -> bool:
         return self.compact
 
@@ -181,11 +195,15 @@ class CRF(SequenceModel):
         return replace(self, potentials=self.potentials.cooled(temperature))
 
     def corrected(self, correction: Correction) -> CRF:
-        """The CRF with a temperature, and with a lower score of the label outside of spans."""
+        """The CRF with a correction in place of an earlier one, see `Correction`."""
         potentials = self.potentials.cooled(correction.temperature)
         if correction.outside:
             potentials = potentials.lowered(self.labels.index(OUTSIDE), correction.outside)
-        return replace(self, potentials=potentials)
+        return replace(self, potentials=replace(potentials, curve=correction.curve))
+
+    def curved(self, curve: TemperatureCurve | None) -> CRF:
+        """The CRF whose rows have temperatures by a curve, in place of the one that it had."""
+        return replace(self, potentials=replace(self.potentials, curve=curve))
 
     def _refuse_learning(self) -> None:
         if self.compact:
@@ -220,6 +238,7 @@ class CRF(SequenceModel):
             **({"compact": True} if self.compact else {}),
             **({"temperature": potentials.temperature} if potentials.temperature != 1.0 else {}),
             **({"outside": potentials.outside} if potentials.outside else {}),
+            **({"curve": self.curve.to_state()} if self.curve else {}),
         }
 
     @classmethod
@@ -276,6 +295,9 @@ class CRF(SequenceModel):
             outside=reader.number("outside", low=-MAX_WEIGHT, high=MAX_WEIGHT)
             if reader.has("outside")  # only of models that were calibrated with it
             else 0.0,
+            curve=TemperatureCurve.from_state(reader.nested("curve"))
+            if reader.has("curve")
+            else None,
         )
         compact = reader.boolean("compact") if reader.has("compact") else False
         reader.done()

@@ -127,6 +127,11 @@ class SequenceModel(ABC):
         return 1.0
 
     @property
+    def uncurved(self) -> SequenceModel:
+        """The model whose calibration is one temperature for all rows; itself where it is so."""
+        return self
+
+    @property
     def is_compact(self) -> bool:
         """Whether it was made for prediction alone, and is stored in few bytes."""
         return False

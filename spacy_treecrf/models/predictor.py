@@ -100,6 +100,12 @@ class Predictor:
             self if self.ruled is None else Predictor(self.model, self.workers, self.predictor, ())
         )
 
+    def uncurved(self) -> Predictor:
+        """The same without the temperature curve of its model, if that has one."""
+        twin = copy(self)
+        twin.model = self.model.uncurved
+        return twin
+
     def scores(self, data: Sequences) -> npt.NDArray[np.float32]:
         return self.apply(data).scores
 
@@ -208,19 +214,28 @@ class ScoredSequences:
         return self._marginals
 
     def marginals_at(
-        self, temperature: float, added: npt.NDArray[np.float32] | None = None
+        self,
+        temperature: float,
+        *,
+        added: npt.NDArray[np.float32] | None = None,
+        of_rows: npt.NDArray[np.float32] | None = None,
     ) -> npt.NDArray[np.float64]:
         """P(y_t = k) where all scores are divided by a temperature. shape: (n_rows, n_labels)
 
         added: What is then added to the scores of each label, at all positions. shape: (n_labels,)
+        of_rows: What the scores of each row, but not those of transitions, are divided by besides.
+        shape: (n_rows,)
         """
         self._refuse_rules("temperatures")
         chain, t = self.chain.cooled(temperature), np.float32(temperature)
-        more = np.float32(0.0) if added is None else added
-        parts = [
-            predict_marginals(block.scores / t + more, block.data, chain, self._workers)
-            for block in self._blocks()
-        ]
+        parts = []
+        for block in self._blocks():
+            scores = block.scores / t
+            if added is not None:
+                scores += added
+            if of_rows is not None:
+                scores /= of_rows[block.rows, None, None]
+            parts.append(predict_marginals(scores, block.data, chain, self._workers))
         return _joined(parts)
 
     def pair_marginals(self) -> npt.NDArray[np.float32]:

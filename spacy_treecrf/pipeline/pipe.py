@@ -233,16 +233,25 @@ class TreeCRF(StoredPipe):
         """The loss of `update` and no gradient: trees are not trained by one."""
         return self._likelihood(list(examples))["treecrf_nll"] or 0.0, 0.0
 
-    def calibrate(self, examples: Iterable[Example], outside: bool = False) -> float:
+    def calibrate(
+        self, examples: Iterable[Example], outside: bool = False, curve: bool = False
+    ) -> float:
         """Divide all scores by the temperature that makes probabilities honest.
 
         There the labels of held-out examples are right as often as the model says, in the mean.
         The most probable labels stay as they are; probabilities of labels, spans and n-best lists
         still agree with each other. Pipes before this one must have run on the predicted docs.
-        Returns the temperature. outside: Whether the score of O is lowered as well, as in
-        `BoostedCRF.calibrate`; the most probable labels then change.
+        outside: Whether the score of O is lowered as well, as in `BoostedCRF.calibrate`.
+        curve: Whether scores of a token are also divided by a number that depends on how unsure
+        the model is of it, so that labels of every probability are right as often as they say;
+        predictions are slower then. With each of them some labels change. Returns the temperature.
         """
-        from spacy_treecrf.models.correction import HeldOutLabels, found_correction
+        from spacy_treecrf.models.correction import (
+            HeldOutLabels,
+            Wanted,
+            calibration_predictor,
+            found_correction,
+        )
         from spacy_treecrf.models.crf import CRF
 
         examples = list(examples)
@@ -256,8 +265,9 @@ class TreeCRF(StoredPipe):
         ids = self.learner.label_ids(self.learner.gold(examples))
         with self._predictor() as predictor:
             data = self.encode([example.predicted for example in examples])
-            scored = predictor.without_rules().apply(data)
-            correction = found_correction([HeldOutLabels(scored, ids, crf.labels)], outside)
+            scored = calibration_predictor(predictor).apply(data)
+            held_out = [HeldOutLabels(scored, ids, crf.labels)]
+            correction = found_correction(held_out, Wanted(outside, curve))
         self.shim.learned = crf.corrected(correction)
         return correction.temperature
 
@@ -369,11 +379,13 @@ class TreeCRF(StoredPipe):
         """The n best labellings of each sequence of all docs in a row, or as many as there are.
 
         Each is a pair: ids of labels (n, length), see `sequence_labels`, and log probabilities.
+        They are those without a temperature curve.
         """
         found: list[Best] = []
         with self._predictor() as predictor:
+            uncurved = predictor.uncurved()
             for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
-                found += predictor.apply(self.encode(some)).nbest(check_nbest(n))
+                found += uncurved.apply(self.encode(some)).nbest(check_nbest(n))
         return found
 
     def span_probability(self, span: Span, label: str | None = None) -> float:

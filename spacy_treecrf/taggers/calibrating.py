@@ -7,17 +7,33 @@ from collections.abc import Iterable
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.judging import label_ids
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
-from spacy_treecrf.models.correction import Correction, HeldOutLabels, found_correction
+from spacy_treecrf.models.correction import (
+    Correction,
+    HeldOutLabels,
+    Wanted,
+    calibration_predictor,
+    found_correction,
+)
+from spacy_treecrf.models.crf import CRF
 
 
-def correction_for(tagger: Tagger, chunks: Iterable[Chunk], outside: bool) -> Correction:
-    """What makes probabilities of the labels of the chunks honest, see `found_correction`."""
-    names = tagger.model.labels
+def correction_for(
+    tagger: Tagger, chunks: Iterable[Chunk], wanted: Wanted
+) -> tuple[CRF, Correction]:
+    """The tagger's CRF, and what makes its probabilities of the chunks' labels honest."""
+    crf = tagger.model
+    if not isinstance(crf, CRF):
+        raise ValueError(
+            f"treecrf: {tagger.name} holds a {type(crf).__name__}; only boosted CRFs can be "
+            "calibrated"
+        )
     with Workers(tagger.threads) as workers:
-        predictor = tagger.predictor(workers).without_rules()
+        predictor = calibration_predictor(tagger.predictor(workers))
         parts = [
-            HeldOutLabels(predictor.apply(chunk.data), label_ids(names, chunk.gold), names)
+            HeldOutLabels(
+                predictor.apply(chunk.data), label_ids(crf.labels, chunk.gold), crf.labels
+            )
             for chunk in chunks
             if chunk.gold is not None
         ]
-        return found_correction(parts, outside)
+        return crf, found_correction(parts, wanted)

@@ -32,6 +32,21 @@ def test_calibrated_file_tags_the_same_with_other_probabilities(
     good("calibrate", model, test, "-o", output, "--force")
 
 
+def test_curve_is_learned_and_stored(shared: Path, tmp_path: Path) -> None:
+    model, test, output = shared / "good.treecrf", shared / "test.conll", tmp_path / "new.treecrf"
+    done = call("calibrate", model, test, "-o", output, "--curve")
+    assert done.exit_code == 0, done.output
+    assert "times exp(" in done.stderr
+    crf = ColumnModel.from_state(container.read(output)).crf
+    assert crf.potentials.curve is not None
+    assert good("tag", output, test, "--probabilities") != good(
+        "tag", model, test, "--probabilities"
+    )
+    good("calibrate", output, test, "-o", tmp_path / "again.treecrf")
+    again = ColumnModel.from_state(container.read(tmp_path / "again.treecrf")).crf
+    assert again.potentials.curve is None
+
+
 def test_pipeline_is_calibrated(tmp_path: Path) -> None:
     nlp = trained_nlp()
     examples = corpus(nlp)

@@ -12,8 +12,10 @@ from spacy_treecrf import (
     FutureFeatureMEMM,
     PerceptronTagger,
 )
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.models.averaging import pooled
+from spacy_treecrf.models.crf import CRF as LearnedCRF
 from tests.tiny import tiny_data
 
 X, Y = tiny_data(30)
@@ -55,6 +57,8 @@ NO_SUMS = ("perceptron voted", "secoc bits", "secoc cascade")
 SUMS = (
     *CRFS,
     "crf average",
+    "crf curved",
+    "crf joint curved",
     "crf integers",
     "perceptron",
     "perceptron order 0",
@@ -73,6 +77,11 @@ def fitted(kind: str) -> SequenceEstimator:
         one, other = (BoostedCRF(**CRF, seed=seed, subsample=0.6).fit(X, Y) for seed in (0, 1))
         one.model_ = pooled([one.model_, other.model_])  # type: ignore[list-item]
         return one
+    if kind in ("crf curved", "crf joint curved"):
+        curved = BoostedCRF(**CRF, family="joint" if "joint" in kind else "separate").fit(X, Y)
+        assert isinstance(curved.model_, LearnedCRF)
+        curved.model_ = curved.model_.cooled(3.0).curved(TemperatureCurve(-0.2, 0.9, -0.3))
+        return curved
     if kind == "crf integers":
         numbers = [["ABC".index(label) + 10 for label in labels] for labels in Y]
         return BoostedCRF(**CRF, family="joint").fit(X, numbers)

@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 from spacy.training import Example
 
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.letters.pronouncer import _combined, _groups, edits
 from spacy_treecrf.letters.rescoring import Pronunciation
 from tests.pipeline.tiny_pipes import TINY_MODEL
@@ -166,10 +167,13 @@ def test_edits_are_the_fewest() -> None:
     assert edits("kitten", "sitting") == 3
 
 
-def test_calibration_of_the_tagger_changes_no_pronunciation(learned: bytes) -> None:
+@pytest.mark.parametrize("curve", [None, TemperatureCurve(-0.2, 0.9, -0.3)])
+def test_calibration_of_the_tagger_changes_no_pronunciation(
+    learned: bytes, curve: TemperatureCurve | None
+) -> None:
     nlp, calibrated = loaded(learned), loaded(learned)
     shim = calibrated.get_pipe("treecrf").shim  # type: ignore[attr-defined]
-    shim.learned = shim.trained.cooled(1.5)
+    shim.learned = shim.trained.cooled(1.5).curved(curve)
     for word in ("fobot", "box tofu", "xobu"):
         expected, found = (own(word)._.pronunciations for own in (nlp, calibrated))
         assert [said for said, _ in found] == [said for said, _ in expected]

@@ -22,6 +22,7 @@ from spacy_treecrf.models.correction import (
 from spacy_treecrf.storage import container
 from tests.models.test_calibrating import paths_of
 from tests.models.unsure_spans import fitted, inputs
+from tests.refusals import assert_refused
 
 X = inputs(30)
 KINDS: dict[str, dict[str, Any]] = {
@@ -61,7 +62,7 @@ def test_corrected_probabilities_are_those_of_weighted_label_sequences(kind: str
     correction = Correction(1.7, 0.8)
     expected = [corrected_paths(paths_of(model, x), correction) for x in X[:8]]
     model.model_ = model.model_.corrected(correction)
-    assert (model.temperature_, model.outside_) == pytest.approx(correction)
+    assert (model.temperature_, model.outside_) == pytest.approx(correction[:2])
     for x, own in zip(X, expected, strict=False):
         assert paths_of(model, x) == pytest.approx(own, abs=2e-3)
 
@@ -159,3 +160,24 @@ def test_the_file_keeps_it_and_training_that_goes_on_forgets_it(tmp_path: Path) 
 def test_data_without_annotation_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^treecrf: there is no annotated position"):
         likely_correction([])
+
+
+def test_a_curve_and_a_lower_label_are_not_found_together() -> None:
+    model = fitted("BIO")
+    gold = drawn_labels(model, X)
+    assert_refused(
+        lambda: model.calibrate(X, gold, outside=True, curve=True), "outside and curve", "use one"
+    )
+    assert model.temperature_ == 1.0
+
+
+def test_each_calibration_takes_the_place_of_the_one_before() -> None:
+    """A curve is dropped, and what it was learned for is not counted twice."""
+    model, twin = fitted("BIO"), fitted("BIO")
+    gold = drawn_labels(model, X, seed=1)
+    assert model.calibrate(X, gold, curve=True).curve_ is not None
+    assert_refused(lambda: model.cross_calibrate(X, gold), "calibrated already")
+    assert model.calibrate(X, gold, outside=True).curve_ is None
+    twin.calibrate(X, gold).calibrate(X, gold, outside=True)
+    assert (model.temperature_, model.outside_) == (twin.temperature_, twin.outside_)
+    assert model.predict_marginals(X) == twin.predict_marginals(X)

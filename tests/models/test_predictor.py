@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import BoostedCRF, BoostedMEMM, PerceptronTagger
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators import SequenceEstimator
 from spacy_treecrf.models import predictor
+from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.predictor import Predictor
 from tests.engine.enumeration import enumerate_paths
 from tests.tiny import SMALL, tiny_data
@@ -24,6 +26,7 @@ ESTIMATORS: dict[str, SequenceEstimator] = {
     "separate": BoostedCRF(**SMALL),
     "joint": BoostedCRF(**{**SMALL, "family": "joint", "order": 2}),
     "constrained": BoostedCRF(**SMALL, constraints="observed"),
+    "curved": BoostedCRF(**SMALL),
     "marginal": BoostedCRF(**SMALL, predictor="marginal"),
     "perceptron": PerceptronTagger(rounds=2),
     "memm": BoostedMEMM(rounds=4, min_rows=1, min_count=1),
@@ -33,7 +36,11 @@ ESTIMATORS: dict[str, SequenceEstimator] = {
 
 @pytest.fixture(scope="module", params=list(ESTIMATORS))
 def fitted(request: pytest.FixtureRequest) -> SequenceEstimator:
-    return ESTIMATORS[request.param].fit(X, Y)
+    estimator = ESTIMATORS[request.param].fit(X, Y)
+    if request.param == "curved":
+        assert isinstance(estimator.model_, CRF)
+        estimator.model_ = estimator.model_.curved(TemperatureCurve(-0.2, 0.9, -0.3))
+    return estimator
 
 
 def encoded(fitted: SequenceEstimator) -> Sequences:

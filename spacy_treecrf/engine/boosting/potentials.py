@@ -14,6 +14,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.boosting.conjugate import Direction
 from spacy_treecrf.engine.boosting.linear import LinearScorer, LinearWeights
 from spacy_treecrf.engine.cached import cached
+from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.encoding.missing_cells import missing_cells
 from spacy_treecrf.engine.encoding.missing_methods import Incomplete
 from spacy_treecrf.engine.fixed_grid import to_grid
@@ -71,6 +72,7 @@ class Potentials:
     direction: Direction | None = None  # of conjugate steps, if there was one
     temperature: float = 1.0  # what scores were divided by since the last round, see `cooled`
     outside: float = 0.0  # how far a label was lowered since the last round, see `lowered`
+    curve: TemperatureCurve | None = None  # what is still to divide the scores of each row
 
     @cached
     def forest(self) -> Forest:
@@ -107,12 +109,14 @@ class Potentials:
             or (self.direction and self.direction.left(update.forest.n_trees)),
             temperature=1.0,
             outside=0.0,
+            curve=None,
         )
 
     def cooled(self, temperature: float) -> Potentials:
         """Potentials whose scores are divided by a temperature: above 1 they are less sure.
 
-        The best labellings stay the best, up to the rounding of values to the grid.
+        The best labellings stay the best, up to the rounding of values to the grid. A temperature
+        curve is left out: it was learned for other scores.
         """
         share = 1.0 / temperature
         return replace(
@@ -124,6 +128,7 @@ class Potentials:
             direction=None,
             temperature=self.temperature * temperature,
             outside=self.outside * share,
+            curve=None,
         )
 
     def lowered(self, label: int, by: float) -> Potentials:
