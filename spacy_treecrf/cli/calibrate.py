@@ -64,6 +64,7 @@ def calibrate(
     from spacy_treecrf.models.correction import Wanted
 
     wanted = Wanted(outside, curve)
+    wanted.check()
     if model_input(model).is_file():
         refuse_existing(output, force, model_input(model), dev)
         _calibrate_file(model, dev, output, encoding, wanted)

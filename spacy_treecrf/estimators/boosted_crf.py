@@ -404,7 +404,8 @@ class BoostedCRF(LinearFeatures):
         parameters and rounds; so this takes `folds` trainings. What makes their probabilities
         honest is applied to this model, which has learned from all of it.
 
-        X, y: The training data. folds: How many parts of sequences that follow each other.
+        X, y: The training data, without weights of sequences. folds: How many parts of sequences
+        that follow each other.
         new: A key of the feature dicts, for text of another kind, whose names are new: that of the
         word. What judges a fold has then not seen the words of its spans in other spans; words
         that are more often outside of spans do not count.

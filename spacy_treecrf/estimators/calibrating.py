@@ -82,7 +82,9 @@ def cross_fitted(
     }
     for known, held in folds_of(X, y, folds, new):
         fitted = type(estimator)(**parameters).fit([X[i] for i in known], [y[i] for i in known])
-        yield fitted, [X[i] for i in held], [y[i] for i in held]
+        known_labels = set(fitted.classes_)
+        if any(label in known_labels for i in held for label in y[i]):  # else it tells nothing
+            yield fitted, [X[i] for i in held], [y[i] for i in held]
 
 
 def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None) -> list[Fold]:

@@ -103,7 +103,10 @@ class GazetteerSource(Source):
         if not self.from_entities:
             return
         taught = [lesson for lesson in lessons if lesson is not None]
-        self._blocks = Blocks(own for lesson in taught for own, _ in lesson)
+        # Training may shuffle docs that were learned from before: blocks keep their first order.
+        places = {own: i for i, own in enumerate(self._blocks.ids)}
+        ids = dict.fromkeys(own for lesson in taught for own, _ in lesson)
+        self._blocks = Blocks(sorted(ids, key=lambda own: places.get(own, len(places))))
         self._phrases = {
             **{key: owner for key, owner in self._phrases.items() if key[0].startswith(LISTED)},
             **self._blocks.owners(taught),

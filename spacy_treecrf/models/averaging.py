@@ -24,6 +24,11 @@ def pooled(crfs: Sequence[CRF]) -> CRF:
     if not crfs:
         raise ValueError("treecrf: there is no model to average; give one or more")
     first = crfs[0]
+    if any(crf.curve is not None for crf in crfs):
+        raise ValueError(
+            "treecrf: a model is calibrated by a curve, which an average cannot keep; average "
+            "models first, and calibrate the average"
+        )
     for i, other in enumerate(crfs[1:], 2):
         _refuse_different(first, other, f"treecrf: models 1 and {i} cannot be averaged: ")
     mean = mean_potentials([crf.potentials for crf in crfs])
@@ -33,6 +38,8 @@ def pooled(crfs: Sequence[CRF]) -> CRF:
         edges=to_grid(mean.edges),
         forests=(mean.forest.reordered(in_order),),
         rounds=max(crf.rounds for crf in crfs),
+        temperature=float(np.exp(np.mean([np.log(crf.temperature) for crf in crfs]))),
+        outside=float(np.mean([crf.potentials.outside for crf in crfs])),
     )
     return replace(first, potentials=mean)
 

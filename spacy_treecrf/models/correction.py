@@ -43,6 +43,10 @@ class Wanted(NamedTuple):
     outside: bool = False  # a lower score of the label O
     curve: bool = False  # temperatures of rows by their entropies
 
+    def check(self) -> None:
+        if self.outside and self.curve:
+            raise ValueError("treecrf: outside and curve are both asked for; use one of them")
+
 
 class Correction(NamedTuple):
     """How to change a CRF: divide all scores, then take something off the score of O.
@@ -79,8 +83,7 @@ def found_correction(parts: Sequence[HeldOutLabels], wanted: Wanted) -> Correcti
     Unless the label O may be lowered, the temperature is the one at which labels are right as
     often as the models say.
     """
-    if wanted.outside and wanted.curve:
-        raise ValueError("treecrf: outside and curve are both asked for; use one of them")
+    wanted.check()
     if not wanted.outside:
         annotated = [(part.scored, part.gold) for part in parts]
         temperature = honest_temperature(annotated)
@@ -89,7 +92,9 @@ def found_correction(parts: Sequence[HeldOutLabels], wanted: Wanted) -> Correcti
     for part in parts:
         if not can_lower_outside(part.labels, part.scored.chain.order):
             lacks = "is of order 0" if OUTSIDE in part.labels else f"has no label {OUTSIDE!r}"
-            raise ValueError(f"treecrf: outside is True, and the model {lacks}; use outside=False")
+            raise ValueError(
+                f"treecrf: the label O is to be lowered, and a model {lacks}; leave outside out"
+            )
     return likely_correction(parts)
 
 
@@ -140,7 +145,7 @@ def lowest_place(loss: Callable[[Place], float]) -> Place:
 
     best: Place = (0, 0)
     for step in (2**k for k in reversed(range(STEPS))):
-        while (nearest := min(_sides(best, step), key=at)) != best and at(nearest) < at(best):
+        while at(nearest := min(_sides(best, step), key=at)) < at(best):
             best = nearest
     return best
 

@@ -147,6 +147,9 @@ class CRF(SequenceModel):
             forests=new_label_forests(forests, range(n_old, len(names)), old.rounds),
             rounds=old.rounds,
             direction=old.direction and old.direction.left(n_new if old.rounds else 0, len(names)),
+            temperature=old.temperature,
+            outside=old.outside,
+            curve=old.curve,
         )
         masks = wider_masks(self.masks, self.settings.constraints, names, self.settings.order)
         return replace(self, labels=names, masks=masks, potentials=potentials)
@@ -195,7 +198,7 @@ class CRF(SequenceModel):
         return replace(self, potentials=self.potentials.cooled(temperature))
 
     def corrected(self, correction: Correction) -> CRF:
-        """The CRF with a correction in place of an earlier one, see `Correction`."""
+        """The CRF with a correction on top of earlier ones; only a curve takes another's place."""
         potentials = self.potentials.cooled(correction.temperature)
         if correction.outside:
             potentials = potentials.lowered(self.labels.index(OUTSIDE), correction.outside)

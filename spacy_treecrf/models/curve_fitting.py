@@ -31,7 +31,7 @@ PENALTIES = np.array([0.01, 0.3, 0.3])
 MAX_STEPS = 12
 SHARES = (1.0, 1 / 2, 1 / 4, 1 / 8)  # of a step that are tried before the search ends
 ENOUGH = 1e-3  # the search ends when a step lowers the loss by less
-DIFFERENCE = 0.02  # of a coefficient, to tell its effect on probabilities
+DIFFERENCE = 0.05  # of a coefficient, to both sides, to tell its effect on gaps
 
 
 def honest_curve(
@@ -113,9 +113,9 @@ class _HeldOut:
         """The change of coefficients that makes gaps the smallest if effects are linear."""
         effects = np.empty((N_KNOTS, 3))
         for i, change in enumerate(DIFFERENCE * np.eye(3)):
-            after = self.at(now.coefficients + change)
-            differences = (now.probabilities - after.probabilities) / DIFFERENCE
-            effects[:, i] = now.near_knots(differences)
+            above, below = self.at(now.coefficients + change), self.at(now.coefficients - change)
+            # Gaps, not probabilities: an answer that becomes less sure also leaves its knot.
+            effects[:, i] = (above.gaps - below.gaps) / (2.0 * DIFFERENCE)
         curvature = effects.T @ effects + np.diag(PENALTIES)
         gradient = effects.T @ now.gaps + PENALTIES * now.coefficients
         return np.linalg.solve(curvature, -gradient).astype(np.float64)

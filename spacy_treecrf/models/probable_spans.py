@@ -23,6 +23,8 @@ from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.labels.schemes import are_span_labels, letter_and_type
 from spacy_treecrf.models.predictor import ScoredSequences
 
+NO_OVERLAPS = 0.5  # from this threshold on, spans above it do not overlap
+
 Nodes = npt.NDArray[np.float64]  # marginals of labels. shape: (n_rows, n_labels)
 
 
@@ -118,6 +120,7 @@ def _possible_spans(
     begins or ends, the label that would make it longer has at most what is left of 1.
     """
     nodes = scored.marginals()
+    path = _PathProbability(scored, nodes, threshold)
     offsets = scored.data.offsets
     bounds = set(offsets.tolist())
     openers = ("B", "S") if spelling.begins else ("I", "E")
@@ -134,33 +137,72 @@ def _possible_spans(
             if letter in ("S", "E"):
                 yield _Rows(first, first + 1, name)
             elif spelling.ends:
-                for past in _told_ends(nodes[:end], first, inside, last, threshold):
+                for past in _told_ends(path, first, end, label, inside, last, threshold):
                     yield _Rows(first, past, name)
             else:
-                for past in _untold_ends(nodes[:end], first, inside, threshold):
+                for past in _untold_ends(path, first, end, label, inside, threshold):
                     yield _Rows(first, past, name)
+
+
+class _PathProbability:
+    """The probability that labels are followed by one more, or a bound of it.
+
+    Chains of order 0 and 1 tell it exactly, so that a long sequence has not one possible span for
+    each pair of its rows. Elsewhere the bound is that of the rarest label; so it is for thresholds
+    above which there is one span at most at each row.
+    """
+
+    def __init__(self, scored: ScoredSequences, nodes: Nodes, threshold: float) -> None:
+        self.nodes = nodes
+        exact = scored.chain.order <= 1 and not scored.chain.pruned and scored.ruled is None
+        may_overlap = threshold < NO_OVERLAPS
+        self._pairs = scored.pair_marginals() if exact and may_overlap and len(nodes) else None
+
+    def longer(self, p: float, t: int, before: int, label: int) -> float:
+        """p: That of labels that end with `before` at row t - 1."""
+        if self._pairs is None:
+            return min(p, float(self.nodes[t, label]))
+        whole = float(self.nodes[t - 1, before])
+        # Pairs are rounded to 32 bits: a little too much is sorted out later.
+        return p * min(1.0, 1.0001 * float(self._pairs[t, before, label]) / whole) if whole else 0.0
 
 
 def _told_ends(
-    nodes: Nodes, first: int, inside: int | None, last: int | None, threshold: float
+    path: _PathProbability,
+    first: int,
+    end: int,
+    label: int,
+    inside: int | None,
+    last: int | None,
+    threshold: float,
 ) -> Iterator[int]:
     """Where spans of two rows or more may end that a row begins; their last label tells it."""
-    for t in range(first + 1, len(nodes)):
-        if last is not None and nodes[t, last] > threshold:
+    p = float(path.nodes[first, label])
+    for t in range(first + 1, end):
+        if last is not None and path.longer(p, t, label, last) > threshold:
             yield t + 1
-        if inside is None or nodes[t, inside] <= threshold:
+        if inside is None:
+            return
+        p, label = path.longer(p, t, label, inside), inside
+        if p <= threshold:
             return
 
 
-def _untold_ends(nodes: Nodes, first: int, inside: int | None, threshold: float) -> Iterator[int]:
+def _untold_ends(
+    path: _PathProbability, first: int, end: int, label: int, inside: int | None, threshold: float
+) -> Iterator[int]:
     """Where spans may end that a row begins, if they end where no label goes on with them."""
-    for t in range(first + 1, len(nodes)):
-        longer = 0.0 if inside is None else nodes[t, inside]
+    p = float(path.nodes[first, label])
+    for t in range(first + 1, end):
+        longer = 0.0 if inside is None else float(path.nodes[t, inside])
         if 1.0 - longer > threshold:
             yield t
-        if longer <= threshold:
+        if inside is None:
             return
-    yield len(nodes)
+        p, label = path.longer(p, t, label, inside), inside
+        if p <= threshold:
+            return
+    yield end
 
 
 def _probabilities(

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from numbers import Real
 
-from spacy_treecrf.models.probable_spans import ProbableSpan
+from spacy_treecrf.models.probable_spans import NO_OVERLAPS, ProbableSpan
 
-# Above one half spans do not overlap. Thresholds below the lowest one serve no model: of the spans
-# above it 99 in 100 are wrong.
-NO_OVERLAPS = 0.5
+# Lower thresholds serve no model: of the spans above it 99 in 100 are wrong.
 LOWEST_THRESHOLD = 0.01
 # Dinkelbach's F rises at each step, and ends after a few.
 MAX_STEPS = 100
@@ -33,7 +32,7 @@ def check_threshold(threshold: float | str) -> None:
     if isinstance(threshold, str):
         is_possible = threshold == FOR_F1
     else:
-        is_possible = LOWEST_THRESHOLD <= threshold < 1.0
+        is_possible = isinstance(threshold, Real) and LOWEST_THRESHOLD <= threshold < 1.0
     if not is_possible:
         raise ValueError(
             f"treecrf: threshold is {threshold!r}; use {LOWEST_THRESHOLD} or more, and less than "

@@ -157,6 +157,7 @@ def test_columns_that_other_pipes_and_functions_tell_are_the_same(
         "components.treecrf.model.missing": "indicator",
         "components.treecrf.features.function": {"@misc": "distribute_test.v1"},
         "components.treecrf.features.function_window": [-1, 0],
+        "components.treecrf.features.gazetteer_from_entities": True,
         "corpora.train": {"@readers": "spacy.Corpus.v1", "path": "${paths.train}"},
         "training.annotating_components": ["sentencizer"],
     }

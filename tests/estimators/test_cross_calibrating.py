@@ -134,3 +134,11 @@ def test_what_cannot_be_is_refused() -> None:
     assert_refused(lambda: new().cross_calibrate(X, Y), "not fitted")
     model.calibrate(X, Y)
     assert_refused(lambda: model.cross_calibrate(X, Y), "calibrated already")
+
+
+@pytest.mark.parametrize("new", [None, "word"])
+def test_folds_without_annotation_tell_nothing(new: str | None) -> None:
+    partial: list[Any] = [[None] * len(x) for x in X[:12]]
+    model = BoostedCRF(rounds=4, linear_rounds=2).fit(X, [*partial, *Y[12:]])
+    model.cross_calibrate(X, [*partial, *Y[12:]], folds=5, new=new)
+    assert model.temperature_ != 1.0

@@ -113,7 +113,7 @@ def test_training_docs_do_not_see_what_they_alone_have_taught() -> None:
 
 
 def test_a_block_of_documents_does_not_see_what_it_alone_has_taught() -> None:
-    """Of 40 docs each four that follow each other are a block; other docs see all of them."""
+    """Of 40 docs each ten that follow each other are a block; other docs see all of them."""
     features = only_gazetteers(gazetteer_from_entities=True)
     names = [f"Name{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(40)]
     # A doc has the names of those beside it, and is annotated with its own alone.
@@ -129,6 +129,19 @@ def test_a_block_of_documents_does_not_see_what_it_alone_has_taught() -> None:
     assert seen == [names.index(name) // size != i // size for i, name in words]
     feature_ids, _ = features.encode(make_docs("Nameaa"), np.array([0, 1]), columns, training=True)
     assert decoded(feature_ids, columns) == [{"entities.PER[0]=U"}]
+
+
+def test_blocks_keep_their_first_order_when_training_shuffles() -> None:
+    texts = [f"Doc{chr(97 + i)} of Name{chr(97 + i)}" for i in range(12)]
+    spans = [[(2, 3, "PER")]] * 12
+    features, again = (only_gazetteers(gazetteer_from_entities=True) for _ in range(2))
+    docs = make_docs(*texts)
+    features.learn(docs, spans)
+    again.learn(docs, spans)
+    again.learn(docs[::-1], spans)
+    learned, taught_again = (own.to_state()["gazetteers"] for own in (features, again))
+    np.testing.assert_array_equal(taught_again["docs"], learned["docs"])
+    np.testing.assert_array_equal(taught_again["phrase_owner"][::-1], learned["phrase_owner"])
 
 
 def test_words_that_longer_entities_begin_and_end_with_have_lists_of_their_own() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import BoostedCRF, PerceptronTagger
+from tests.refusals import assert_refused
 from tests.tiny import new, tiny_data
 
 X, Y = tiny_data(30)
@@ -113,3 +114,14 @@ def test_what_is_no_list_of_models_is_refused(models: Any) -> None:
 def test_any_iterable_of_models_is_averaged() -> None:
     crf = new().fit(X, Y)
     assert BoostedCRF.average(each for each in [crf]).predict(X) == crf.predict(X)
+
+
+def test_calibrated_models_have_the_mean_calibration_and_curves_are_refused() -> None:
+    first, second = several(2)
+    first.model_ = first.model_.cooled(1.5)
+    average = BoostedCRF.average([first, second])
+    assert average.temperature_ == pytest.approx(1.5**0.5)
+    first.calibrate(X, Y, curve=True)
+    assert_refused(
+        lambda: BoostedCRF.average([first, second]), "by a curve", "average models first"
+    )

@@ -10,7 +10,7 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.calibration import expected_calibration_error
 from spacy_treecrf.models.crf import CRF
-from spacy_treecrf.models.curve_fitting import N_KNOTS, _Point, honest_curve
+from spacy_treecrf.models.curve_fitting import N_KNOTS, _HeldOut, _Point, honest_curve
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from tests.tiny import new, tiny_data
 
@@ -87,3 +87,15 @@ def test_gaps_near_knots_are_those_of_a_loop() -> None:
             sums[knot] += share * (answer - own)
             counts[knot] += share
     np.testing.assert_allclose(_Point(np.zeros(3), p, right).gaps, sums / np.sqrt(counts))
+
+
+@pytest.mark.parametrize("temperature", [0.7, 0.5, 0.35])
+def test_no_curve_nearby_or_drawn_at_random_is_better(temperature: float) -> None:
+    crf, data = unsure(60)
+    crf = crf.cooled(temperature)
+    parts = [(Predictor(crf, ONE).apply(data), drawn(crf.curved(TRUE), data, seed=1))]
+    held_out = _HeldOut(parts, 1.0)
+    found = np.array(list(vars(honest_curve(parts, 1.0)).values()))
+    rng = np.random.default_rng(0)
+    others = [*(found + rng.normal(0, 0.2, (40, 3))), *rng.normal(0, 0.7, (60, 3))]
+    assert held_out.at(found).loss < 1.05 * min(held_out.at(other).loss for other in others)

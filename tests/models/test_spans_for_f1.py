@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from spacy_treecrf import BoostedCRF
 from spacy_treecrf.estimators.base import encoded
+from spacy_treecrf.estimators.spans import possible_spans
 from spacy_treecrf.labels.biluo import biluo_spans
-from spacy_treecrf.models.probable_spans import ProbableSpan
+from spacy_treecrf.models.probable_spans import ProbableSpan, Spelling, _possible_spans
 from spacy_treecrf.models.spans_for_f1 import best_spans, highest_f1
 from spacy_treecrf.pipeline.predictions import span_labels_of
 from tests.models.unsure_spans import enumerated, fitted, inputs
@@ -157,3 +158,22 @@ def test_a_model_that_is_certain_expects_to_be_right() -> None:
     model = BoostedCRF(rounds=20, min_rows=1).fit(X, [["B-X", "I-X", "O"]] * 50)
     assert model.expected_f1(X) > 0.95
     assert [span[:3] for span in model.predict_spans(X, "f1")[0]] == [(0, 2, "X")]
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "IOE2", "BILUO"])
+def test_long_sequences_have_few_possible_spans_besides_those_above_the_threshold(
+    scheme: str,
+) -> None:
+    """Each row may begin and each may go on with a span, but long spans are improbable."""
+    model = fitted(scheme)
+    model.model_ = model.model_.cooled(3.0)
+    x = [{"word": "a", "hint": "?"}] * 120
+    with model._predictor() as predictor:
+        (data,) = encoded(model.model_, [x])
+        scored = predictor.apply(data)
+        spelling = Spelling.of(model.model_.labels)
+        possible = set(_possible_spans(scored, spelling, 0.01))
+    (found,) = possible_spans([model], [x])[0:1][0]
+    above = {(start, end, name) for start, end, name, _ in found}
+    assert above <= possible
+    assert len(possible) < 3 * len(above)
