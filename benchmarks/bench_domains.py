@@ -279,7 +279,7 @@ def judge_by_folds(train: Part, news: Part, settings: dict[str, Any]) -> None:
     The calibration of a fold is learned from the other folds.
     """
     from spacy_treecrf.estimators.calibrating import Judged, correction_by, cross_fitted
-    from spacy_treecrf.models.correction import Wanted
+    from spacy_treecrf.models.calibration.search import Wanted
 
     model, _ = train_ours(train, settings)
     ways: dict[str, list[Judged]] = {

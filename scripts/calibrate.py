@@ -16,7 +16,7 @@ import typer
 from spacy_treecrf.cli.calibrate import calibrated
 from spacy_treecrf.cli.shared.common import reports_errors, say
 from spacy_treecrf.cli.shared.pipeline_folders import write_pipeline
-from spacy_treecrf.models.correction import Wanted
+from spacy_treecrf.models.calibration.search import Wanted
 from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.taggers.loading import load_pipe
 from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger

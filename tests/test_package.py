@@ -23,6 +23,9 @@ BOOSTING = ENGINE_ROOT | {
     for room in ("encoding", "chain", "rules", "trees", "missing_values", "boosting")
 }
 ENGINE = BOOSTING | {f"engine/{room}" for room in ("perceptron", "memm", "future", "codes")}
+MODELS = (
+    ENGINE | {"models"} | {f"models/{room}" for room in ("secoc", "memm", "calibration", "spans")}
+)
 # What the modules of each room may import from the package, beside those of their own room.
 ROOMS = {
     "": {"estimators", "cli"},
@@ -41,21 +44,27 @@ ROOMS = {
     "engine/codes": BOOSTING | {"engine/perceptron"},
     "models": ENGINE,
     "models/secoc": ENGINE | {"models"},
+    "models/memm": ENGINE | {"models"},
+    "models/calibration": ENGINE | {"models"},
+    "models/spans": ENGINE | {"models"},
     "pages": set(),
-    "explain": ENGINE | {"models", "models/secoc", "pages"},
-    "estimators": ENGINE | {"models", "models/secoc", "explain"},
+    "explain": ENGINE | {"models", "models/secoc", "models/memm", "pages"},
+    "estimators": MODELS | {"explain"},
     "features": ENGINE_ROOT | {"engine/encoding", "features/kernels"},
     "features/kernels": ENGINE_ROOT,
     # word features are those of the pipe, and are imported where a model has them
     "columnar": ENGINE | {"models", "estimators", "features"},
-    "evaluation": ENGINE | {"models", "columnar"},
+    "evaluation": ENGINE | {"models", "models/memm", "columnar"},
     "pipeline": ENGINE
-    | {"models", "models/secoc", "features", "evaluation", "explain"}
+    | {"models", "models/secoc", "models/memm", "models/calibration"}
+    | {"features", "evaluation", "explain"}
     | {"pipeline/tasks", "pipeline/gold", "pipeline/evidence"},
     "pipeline/tasks": BASE,
     "pipeline/evidence": {"models", "pipeline/tasks"},
     "pipeline/gold": ENGINE | {"models", "evaluation", "pipeline/tasks"},
-    "taggers": ENGINE | {"models", "columnar", "evaluation", "explain", "features", "pipeline"},
+    "taggers": ENGINE
+    | {"models", "models/calibration", "columnar", "evaluation"}
+    | {"explain", "features", "pipeline"},
     "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
     "serve": BASE | {"columnar", "explain", "pages", "pipeline", "taggers"},
     "corpora": BASE,

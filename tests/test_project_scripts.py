@@ -18,7 +18,7 @@ from scripts.prepare import TASKS, download, prepare, provide
 from scripts.readme import readme
 from scripts.report import labelled, lines_to_try, scores
 from spacy_treecrf.corpora import CORPORA, find_corpus
-from spacy_treecrf.models.correction import Wanted
+from spacy_treecrf.models.calibration.search import Wanted
 from tests.corpora.places import folder_with
 from tests.pipeline.tiny_pipes import corpus as tiny_corpus
 from tests.pipeline.tiny_pipes import pipe_of, trained_nlp

@@ -13,7 +13,7 @@ from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipel
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.tagger import Tagger
-    from spacy_treecrf.models.correction import Wanted
+    from spacy_treecrf.models.calibration.search import Wanted
     from spacy_treecrf.models.crf import CRF
 
 EXAMPLES = """\b
@@ -61,7 +61,7 @@ def calibrate(
     right as often as they say; some labels may change, and predictions are slower. Probabilities
     agree with each other as before. Use one of both options.
     """
-    from spacy_treecrf.models.correction import Wanted
+    from spacy_treecrf.models.calibration.search import Wanted
 
     wanted = Wanted(outside, curve)
     wanted.check()

@@ -56,7 +56,7 @@ class Row(NamedTuple):
 def kinds() -> dict[str, type[SettingsBase]]:
     """The settings of every model, by the names of the estimators."""
     from spacy_treecrf.engine.boosting.settings import Settings
-    from spacy_treecrf.models.memm_settings import FutureSettings, MEMMSettings
+    from spacy_treecrf.models.memm.settings import FutureSettings, MEMMSettings
     from spacy_treecrf.models.perceptron_settings import PerceptronSettings
     from spacy_treecrf.models.secoc.settings import SECOCSettings
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spacy_treecrf.engine.boosting.annotators import as_evidence
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.encoding.attribute_columns import AttributeColumns
 from spacy_treecrf.engine.sequences import Sequences
+from spacy_treecrf.estimators.annotators import Confusions, given_by, named_confusions
 from spacy_treecrf.estimators.base import encoded
 from spacy_treecrf.estimators.calibrating import correction_by, cross_fitted, lowers_outside
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences
@@ -22,12 +22,12 @@ from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTable
 from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
 from spacy_treecrf.estimators.spans import possible_spans, spans_of
 from spacy_treecrf.models.averaging import pooled
-from spacy_treecrf.models.correction import Wanted
+from spacy_treecrf.models.calibration.search import Wanted
 from spacy_treecrf.models.crf import CRF, CRFRecipe
 from spacy_treecrf.models.crfsuite import crf_of_crfsuite, on_grid
 from spacy_treecrf.models.model import SequenceModel, Trainer
-from spacy_treecrf.models.probable_spans import ProbableSpan
-from spacy_treecrf.models.spans_for_f1 import highest_f1
+from spacy_treecrf.models.spans.probable_spans import ProbableSpan
+from spacy_treecrf.models.spans.spans_for_f1 import highest_f1
 from spacy_treecrf.storage.crfsuite_file import read_crfsuite
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class BoostedCRF(LinearFeatures):
     _settings_type = Settings
     _takes_soft_labels = True
     model_: CRF
-    confusions_: dict[Any, dict[Any, dict[Any, float]]]  # by annotator, true and given label
+    confusions_: Confusions
 
     def fit(
         self,
@@ -279,18 +279,7 @@ class BoostedCRF(LinearFeatures):
             refuse_gaps(y, "y")
 
     def _annotated(self, data: Sequences, annotators: Sequence[Any], n_labels: int) -> Sequences:
-        if len(annotators) != data.n_sequences:
-            raise ValueError(
-                f"treecrf: annotators names {len(annotators)}, y has {data.n_sequences} sequences; "
-                "name one for each"
-            )
-        if data.soft is not None:
-            raise ValueError(
-                "treecrf: y holds soft labels and annotators are named; give plain labels with "
-                "annotators: their weights are learned"
-            )
-        numbers = {name: i for i, name in enumerate(self._annotator_names)}
-        return as_evidence(data, np.array([numbers[name] for name in annotators]), n_labels)
+        return given_by(annotators, self._annotator_names, data, n_labels)
 
     def _train(self, trainer: Trainer) -> None:
         super()._train(trainer)
@@ -298,14 +287,7 @@ class BoostedCRF(LinearFeatures):
         if confusions is None:
             self.__dict__.pop("confusions_", None)
             return
-        labels = self.classes_
-        self.confusions_ = {
-            name: {
-                true: dict(zip(labels, row, strict=True))
-                for true, row in zip(labels, of_annotator.tolist(), strict=True)
-            }
-            for name, of_annotator in zip(self._annotator_names, confusions, strict=True)
-        }
+        self.confusions_ = named_confusions(confusions, self._annotator_names, self.classes_)
 
     def predict_spans(
         self,

@@ -18,14 +18,13 @@ from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences, 
 from spacy_treecrf.estimators.encoding import encode_held_out
 from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.labels.schemes import are_span_labels
-from spacy_treecrf.models.correction import (
-    Correction,
+from spacy_treecrf.models.calibration.search import (
     HeldOutLabels,
     Wanted,
-    calibration_predictor,
     can_lower_outside,
     found_correction,
 )
+from spacy_treecrf.models.correction import Correction
 from spacy_treecrf.models.predictor import Predictor
 
 # Numbers of sequences to learn from, and of those to judge.
@@ -46,7 +45,7 @@ def _scored(judged: Judged, stack: ExitStack) -> HeldOutLabels:
     ids = {label: i for i, label in enumerate(estimator.classes_)}
     data = encode_held_out(X, y, model.columns, ids, IN_MEMORY, ("X", "y"))
     predictor: Predictor = stack.enter_context(estimator._predictor())
-    return HeldOutLabels(calibration_predictor(predictor).apply(data), data.labels, model.labels)
+    return HeldOutLabels.of(predictor, data, data.labels)
 
 
 def lowers_outside(estimator: SequenceEstimator, outside: bool | None) -> bool:

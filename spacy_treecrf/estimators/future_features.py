@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.estimators.memm_base import LocalEstimator
-from spacy_treecrf.models.future_features import FutureMEMM, FutureRecipe
-from spacy_treecrf.models.memm_settings import FutureSettings
+from spacy_treecrf.models.memm.future_features import FutureMEMM, FutureRecipe
+from spacy_treecrf.models.memm.settings import FutureSettings
 
 
 class FutureFeatureMEMM(LocalEstimator):

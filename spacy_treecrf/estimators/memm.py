@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from spacy_treecrf.engine.boosting.rounds import RoundInfo
 from spacy_treecrf.estimators.memm_base import LocalEstimator
-from spacy_treecrf.models.memm import MEMM, MEMMRecipe
-from spacy_treecrf.models.memm_settings import MEMMSettings
+from spacy_treecrf.models.memm.memm import MEMM, MEMMRecipe
+from spacy_treecrf.models.memm.settings import MEMMSettings
 
 
 class BoostedMEMM(LocalEstimator):

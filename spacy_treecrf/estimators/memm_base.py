@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.estimators.base import SequenceEstimator
-from spacy_treecrf.models.holding_out import hold_out
-from spacy_treecrf.models.memm_base import MEMMBase, MEMMBaseRecipe
-from spacy_treecrf.models.memm_settings import LocalSettings
+from spacy_treecrf.models.memm.base import MEMMBase, MEMMBaseRecipe
+from spacy_treecrf.models.memm.holding_out import hold_out
+from spacy_treecrf.models.memm.settings import LocalSettings
 from spacy_treecrf.models.model import SequenceModel
 
 

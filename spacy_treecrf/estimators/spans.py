@@ -10,13 +10,13 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.estimators.base import SequenceEstimator, encoded
 from spacy_treecrf.estimators.checking import FeatureSequences
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
-from spacy_treecrf.models.probable_spans import (
+from spacy_treecrf.models.spans.probable_spans import (
     ProbableSpan,
     Spelling,
     expected_number,
     probable_spans,
 )
-from spacy_treecrf.models.spans_for_f1 import (
+from spacy_treecrf.models.spans.spans_for_f1 import (
     FOR_F1,
     LOWEST_THRESHOLD,
     best_spans,

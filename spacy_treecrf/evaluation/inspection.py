@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF, NUMERIC
 from spacy_treecrf.models.crf import CRF
-from spacy_treecrf.models.future_features import FutureMEMM
+from spacy_treecrf.models.memm.future_features import FutureMEMM
 from spacy_treecrf.models.model import SequenceModel
 
 START = "<start>"

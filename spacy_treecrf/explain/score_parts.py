@@ -23,10 +23,10 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest, empty_forest
 from spacy_treecrf.models.crf import CRF
-from spacy_treecrf.models.detector_words import describe_detector
-from spacy_treecrf.models.future_features import FutureMEMM
-from spacy_treecrf.models.memm import MEMM
-from spacy_treecrf.models.memm_base import MEMMBase
+from spacy_treecrf.models.memm.base import MEMMBase
+from spacy_treecrf.models.memm.detector_words import describe_detector
+from spacy_treecrf.models.memm.future_features import FutureMEMM
+from spacy_treecrf.models.memm.memm import MEMM
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.models.perceptron import Perceptron
 from spacy_treecrf.models.secoc.model import SECOCModel

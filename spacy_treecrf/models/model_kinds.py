@@ -11,8 +11,8 @@ from spacy_treecrf.storage.state_reader import StateReader
 # The module and class of each kind; modules are imported when needed, as each import takes time.
 KINDS = {
     "crf": ("crf", "CRF"),
-    "memm": ("memm", "MEMM"),
-    "future_memm": ("future_features", "FutureMEMM"),
+    "memm": ("memm.memm", "MEMM"),
+    "future_memm": ("memm.future_features", "FutureMEMM"),
     "perceptron": ("perceptron", "Perceptron"),
     "secoc": ("secoc.recipe", "SECOC"),
 }

@@ -13,7 +13,7 @@ from thinc.api import Model
 
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.setting import SettingsBase
-from spacy_treecrf.models.memm_settings import FutureSettings, MEMMSettings
+from spacy_treecrf.models.memm.settings import FutureSettings, MEMMSettings
 from spacy_treecrf.models.perceptron_settings import PerceptronSettings
 from spacy_treecrf.models.secoc.settings import SECOCSettings
 from spacy_treecrf.pipeline.shim import ModelShim
@@ -109,7 +109,7 @@ def perceptron(**settings: Any) -> Any:
 @_architecture("MEMM.v1", MEMMSettings, without=HELD_OUT)
 def memm(**settings: Any) -> Any:
     """A MEMM by boosted trees; `BoostedMEMM` documents the settings, two as in boosted_crf."""
-    from spacy_treecrf.models.memm import MEMMRecipe
+    from spacy_treecrf.models.memm.memm import MEMMRecipe
 
     return MEMMRecipe(MEMMSettings(**settings))
 
@@ -121,7 +121,7 @@ def future_feature_memm(**settings: Any) -> Any:
     dev_share: of each batch, held out to decide when detectors are learned. A step of few docs
     leaves little to hold out: train it on the whole corpus (spacy_treecrf.WholeCorpus.v1).
     """
-    from spacy_treecrf.models.future_features import FutureRecipe
+    from spacy_treecrf.models.memm.future_features import FutureRecipe
 
     return FutureRecipe(FutureSettings(**settings))
 

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 Choice = tuple[list[str], float]  # labels and log probability
+
+
+def best_labellings(
+    found: Iterable[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]],
+    names: Sequence[str],
+    n: int,
+) -> list[tuple[list[str], float]]:
+    """The n most probable labellings of a doc, with their probabilities.
+
+    found: The best labellings of each sequence: ids of names (n, length), log probabilities (n,).
+    """
+    choices = [
+        [([names[y] for y in path], log_p) for path, log_p in zip(paths, log_ps, strict=True)]
+        for paths, log_ps in found
+    ]
+    return best_combinations(choices, n)
 
 
 def best_combinations(choices: Sequence[Sequence[Choice]], n: int) -> list[tuple[list[str], float]]:

@@ -19,7 +19,7 @@ from spacy_treecrf.explain.explanation import (
 )
 from spacy_treecrf.explain.reading import Asked
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
-from spacy_treecrf.pipeline.combining import best_combinations
+from spacy_treecrf.pipeline.combining import best_labellings
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.tasks.task import Task
@@ -138,14 +138,8 @@ class DocExplainer:
         nbest = min(nbest, len(names) ** min(len(self.doc), 64))
         if not nbest:
             return ()
-        choices = [
-            [([names[y] for y in path], log_p) for path, log_p in zip(paths, log_ps, strict=True)]
-            for paths, log_ps in self.asked.scored.nbest(nbest)
-        ]
-        return tuple(
-            Alternative(tuple(labels), probability)
-            for labels, probability in best_combinations(choices, nbest)
-        )
+        best = best_labellings(self.asked.scored.nbest(nbest), names, nbest)
+        return tuple(Alternative(tuple(labels), probability) for labels, probability in best)
 
 
 def _with_word(doc: Doc, token: int, word: str) -> Doc:

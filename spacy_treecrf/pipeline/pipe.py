@@ -246,28 +246,21 @@ class TreeCRF(StoredPipe):
         the model is of it, so that labels of every probability are right as often as they say;
         predictions are slower then. With each of them some labels change. Returns the temperature.
         """
-        from spacy_treecrf.models.correction import (
+        from spacy_treecrf.models.calibration.search import (
             HeldOutLabels,
             Wanted,
-            calibration_predictor,
+            calibratable,
             found_correction,
         )
-        from spacy_treecrf.models.crf import CRF
 
         examples = list(examples)
         validate_examples(examples, "TreeCRF.calibrate")
-        crf = self.shim.trained
-        if not isinstance(crf, CRF):
-            raise ValueError(
-                f"treecrf: the pipe {self.name!r} has a {type(crf).__name__}; only boosted CRFs "
-                "can be calibrated"
-            )
+        crf = calibratable(self.shim.trained, f"the pipe {self.name!r}")
         ids = self.learner.label_ids(self.learner.gold(examples))
         with self._predictor() as predictor:
             data = self.encode([example.predicted for example in examples])
-            scored = calibration_predictor(predictor).apply(data)
-            held_out = [HeldOutLabels(scored, ids, crf.labels)]
-            correction = found_correction(held_out, Wanted(outside, curve))
+            held_out = HeldOutLabels.of(predictor, data, ids)
+            correction = found_correction([held_out], Wanted(outside, curve))
         self.shim.learned = crf.corrected(correction)
         return correction.temperature
 
@@ -362,18 +355,13 @@ class TreeCRF(StoredPipe):
 
         Of a doc of several sequences: the best combinations of their labellings.
         """
-        from spacy_treecrf.pipeline.combining import best_combinations
+        from spacy_treecrf.pipeline.combining import best_labellings
 
         n = min(check_nbest(n), len(self.shim.labels) ** min(len(doc), 64))
         check_nbest_labels(n, len(doc))
         with self._predictor() as predictor:
             found = self._applied(predictor, doc).nbest(n)
-        names = self.shim.labels
-        choices = [
-            [([names[y] for y in path], log_p) for path, log_p in zip(paths, log_ps, strict=True)]
-            for paths, log_ps in found
-        ]
-        return best_combinations(choices, n)
+        return best_labellings(found, self.shim.labels, n)
 
     def nbest_of_sequences(self, docs: Sequence[Doc], n: int) -> "list[Best]":
         """The n best labellings of each sequence of all docs in a row, or as many as there are.

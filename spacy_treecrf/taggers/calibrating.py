@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.judging import label_ids
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
-from spacy_treecrf.models.correction import (
-    Correction,
+from spacy_treecrf.models.calibration.search import (
     HeldOutLabels,
     Wanted,
-    calibration_predictor,
+    calibratable,
     found_correction,
 )
+from spacy_treecrf.models.correction import Correction
 from spacy_treecrf.models.crf import CRF
 
 
@@ -21,18 +21,11 @@ def correction_for(
     tagger: Tagger, chunks: Iterable[Chunk], wanted: Wanted
 ) -> tuple[CRF, Correction]:
     """The tagger's CRF, and what makes its probabilities of the chunks' labels honest."""
-    crf = tagger.model
-    if not isinstance(crf, CRF):
-        raise ValueError(
-            f"treecrf: {tagger.name} holds a {type(crf).__name__}; only boosted CRFs can be "
-            "calibrated"
-        )
+    crf = calibratable(tagger.model, tagger.name)
     with Workers(tagger.threads) as workers:
-        predictor = calibration_predictor(tagger.predictor(workers))
+        predictor = tagger.predictor(workers)
         parts = [
-            HeldOutLabels(
-                predictor.apply(chunk.data), label_ids(crf.labels, chunk.gold), crf.labels
-            )
+            HeldOutLabels.of(predictor, chunk.data, label_ids(crf.labels, chunk.gold))
             for chunk in chunks
             if chunk.gold is not None
         ]

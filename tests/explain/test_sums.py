@@ -13,7 +13,7 @@ from spacy_treecrf.engine.memm.label_history import turned_round
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators import SequenceEstimator
-from spacy_treecrf.models.memm_base import MEMMBase
+from spacy_treecrf.models.memm.base import MEMMBase
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from tests.explain.kinds import ALL, EXACT, NO_SUMS, SEARCHING, SUMS, X, fitted
 

@@ -13,7 +13,7 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.labels import biluo
 from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.models.crf import CRF
-from spacy_treecrf.models.memm import MEMM
+from spacy_treecrf.models.memm.memm import MEMM
 from spacy_treecrf.models.quick_prediction import FirstRows
 from spacy_treecrf.pipeline.tasks.span_tasks import EntsTask
 from tests.pipeline.tiny_pipes import CORPUS, TINY_FEATURES, corpus, new_doc, train, trained_nlp

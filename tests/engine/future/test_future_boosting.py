@@ -23,7 +23,7 @@ from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
 from spacy_treecrf.engine.trees.tree_rounds import grow_trees, tree_input
-from spacy_treecrf.models.memm_settings import FutureSettings
+from spacy_treecrf.models.memm.settings import FutureSettings
 from tests.engine.training_data import random_training
 
 ONE = Workers(1)

@@ -14,8 +14,8 @@ from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRFRecipe
-from spacy_treecrf.models.memm import MEMM, MEMMRecipe
-from spacy_treecrf.models.memm_settings import MEMMSettings
+from spacy_treecrf.models.memm.memm import MEMM, MEMMRecipe
+from spacy_treecrf.models.memm.settings import MEMMSettings
 from spacy_treecrf.models.model_kinds import model_from_state
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.storage import container

@@ -24,9 +24,9 @@ from spacy_treecrf.engine.memm.memm_scoring import LocalScorer
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
-from spacy_treecrf.models.memm_base import MEMMBase, MEMMBaseRecipe, read_common
-from spacy_treecrf.models.memm_decoding import Inputs, MEMMDecoder
-from spacy_treecrf.models.memm_settings import MEMMSettings
+from spacy_treecrf.models.memm.base import MEMMBase, MEMMBaseRecipe, read_common
+from spacy_treecrf.models.memm.decoding import Inputs, MEMMDecoder
+from spacy_treecrf.models.memm.settings import MEMMSettings
 from spacy_treecrf.models.model import Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests, wider
 from spacy_treecrf.models.stored_parts import read_sparse, sparse_state

@@ -8,7 +8,7 @@ The temperature is the one at which held-out labels are right as often as the mo
 that makes whole annotations most probable leaves models of many labels too sure: mistakes in a
 sequence come together, and a chain takes them for rarer than they are.
 
-Where one temperature is not enough, `correction` finds more.
+Where one temperature is not enough, `search` finds more.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from numbers import Real
 
-from spacy_treecrf.models.probable_spans import NO_OVERLAPS, ProbableSpan
+from spacy_treecrf.models.spans.probable_spans import NO_OVERLAPS, ProbableSpan
 
 # Lower thresholds serve no model: of the spans above it 99 in 100 are wrong.
 LOWEST_THRESHOLD = 0.01

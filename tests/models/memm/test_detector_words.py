@@ -10,8 +10,8 @@ from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.trees.forest import grow_forest
 from spacy_treecrf.engine.trees.growing_tree import Tree
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF, NUMERIC
-from spacy_treecrf.models.detector_words import describe_detector
-from spacy_treecrf.models.memm_settings import FutureSettings
+from spacy_treecrf.models.memm.detector_words import describe_detector
+from spacy_treecrf.models.memm.settings import FutureSettings
 from tests.engine.training_data import Training
 
 

@@ -18,7 +18,7 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.predictor import Predictor
 from tests.engine.enumeration import Enumeration, enumerate_paths
-from tests.models.test_calibrating import DEV_X, DEV_Y, KINDS, SHORT, X, Y, noisy
+from tests.models.calibration.test_temperature import DEV_X, DEV_Y, KINDS, SHORT, X, Y, noisy
 from tests.tiny import new
 
 CURVE = TemperatureCurve(-0.2, 0.9, -0.3)

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.models.correction import (
+from spacy_treecrf.models.calibration.search import (
     FINEST,
-    Correction,
     Place,
     likely_correction,
     lowest_place,
 )
+from spacy_treecrf.models.correction import Correction
 from spacy_treecrf.storage import container
-from tests.models.test_calibrating import paths_of
+from tests.models.calibration.test_temperature import paths_of
 from tests.models.unsure_spans import fitted, inputs
 from tests.refusals import assert_refused
 

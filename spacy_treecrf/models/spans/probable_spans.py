@@ -4,7 +4,7 @@ The best label sequence has the best spans together, and the F1 of spans counts 
 span helps F1 where its probability is above half of the F1 that can be reached (Lipton et al. 2014,
 theorem 1, there for labels), so that one half is the threshold of a good model. Two spans that
 overlap exclude each other: only one of them can be more probable than not. Below one half,
-`spacy_treecrf.models.spans_for_f1` chooses.
+`spacy_treecrf.models.spans.spans_for_f1` chooses.
 
 Several models tell the mean of their probabilities. Each may spell spans in a scheme of its own:
 what is hard to see where spans begin is often easy where they end (Shen and Sarkar 2005).

@@ -21,7 +21,7 @@ from spacy_treecrf.engine.memm.memm_scoring import (
 )
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.memm_settings import LocalSettings
+from spacy_treecrf.models.memm.settings import LocalSettings
 
 # The rows that the trees of a model see, and what is added to their scores.
 Inputs = tuple[Sequences, "npt.NDArray[np.float32] | None"]

@@ -14,8 +14,8 @@ from spacy_treecrf import BoostedCRF
 from spacy_treecrf.estimators.base import encoded
 from spacy_treecrf.estimators.spans import possible_spans
 from spacy_treecrf.labels.biluo import biluo_spans
-from spacy_treecrf.models.probable_spans import ProbableSpan, Spelling, _possible_spans
-from spacy_treecrf.models.spans_for_f1 import best_spans, highest_f1
+from spacy_treecrf.models.spans.probable_spans import ProbableSpan, Spelling, _possible_spans
+from spacy_treecrf.models.spans.spans_for_f1 import best_spans, highest_f1
 from spacy_treecrf.pipeline.predictions import span_labels_of
 from tests.models.unsure_spans import enumerated, fitted, inputs
 

@@ -13,9 +13,9 @@ from spacy_treecrf.engine.encoding.learned_columns import fit_columns
 from spacy_treecrf.engine.memm.label_history import turned_round
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.future_features import FutureMEMM, FutureRecipe
-from spacy_treecrf.models.memm import MEMMRecipe
-from spacy_treecrf.models.memm_settings import FutureSettings, MEMMSettings
+from spacy_treecrf.models.memm.future_features import FutureMEMM, FutureRecipe
+from spacy_treecrf.models.memm.memm import MEMMRecipe
+from spacy_treecrf.models.memm.settings import FutureSettings, MEMMSettings
 from spacy_treecrf.models.model_kinds import model_from_state
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.storage import container

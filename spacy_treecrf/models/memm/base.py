@@ -18,8 +18,8 @@ from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.memm.label_history import LabelHistory
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.models.memm_decoding import MEMMDecoder
-from spacy_treecrf.models.memm_settings import LocalSettings, LocalSettingsT
+from spacy_treecrf.models.memm.decoding import MEMMDecoder
+from spacy_treecrf.models.memm.settings import LocalSettings, LocalSettingsT
 from spacy_treecrf.models.model import Recipe, SequenceModel
 from spacy_treecrf.models.stored_parts import masks_state, new_masks, read_masks, wider_masks
 from spacy_treecrf.storage.state_reader import StateReader

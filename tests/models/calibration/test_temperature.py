@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.models.calibrating import honest_temperature
+from spacy_treecrf.models.calibration.temperature import honest_temperature
 from spacy_treecrf.storage import container
 from tests.tiny import LABELS, new, tiny_data
 

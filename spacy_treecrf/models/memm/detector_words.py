@@ -10,7 +10,7 @@ from spacy_treecrf.engine.encoding.columns import Columns
 from spacy_treecrf.engine.future.detectors import Detector
 from spacy_treecrf.engine.trees.forest import Forest
 from spacy_treecrf.engine.trees.splitting import CATEGORICAL, LEAF
-from spacy_treecrf.models.memm_settings import FutureSettings
+from spacy_treecrf.models.memm.settings import FutureSettings
 
 LEAST_PROBABILITY = 0.5  # paths below it are not named, unless there is no other
 

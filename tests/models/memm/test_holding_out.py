@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spacy_treecrf.models.holding_out import hold_out
+from spacy_treecrf.models.memm.holding_out import hold_out
 from tests.engine.training_data import random_training, sequences_of
 
 

@@ -24,11 +24,11 @@ from spacy_treecrf.engine.memm.memm_scoring import LocalScorer
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.forest import Forest
-from spacy_treecrf.models.detector_words import describe_detector
-from spacy_treecrf.models.holding_out import hold_out
-from spacy_treecrf.models.memm_base import MEMMBase, MEMMBaseRecipe, read_common
-from spacy_treecrf.models.memm_decoding import Inputs, MEMMDecoder
-from spacy_treecrf.models.memm_settings import MAX_STEP, FutureSettings
+from spacy_treecrf.models.memm.base import MEMMBase, MEMMBaseRecipe, read_common
+from spacy_treecrf.models.memm.decoding import Inputs, MEMMDecoder
+from spacy_treecrf.models.memm.detector_words import describe_detector
+from spacy_treecrf.models.memm.holding_out import hold_out
+from spacy_treecrf.models.memm.settings import MAX_STEP, FutureSettings
 from spacy_treecrf.models.model import Trainer
 from spacy_treecrf.models.new_labels import history_moved, new_label_forests
 from spacy_treecrf.storage.state_reader import StateReader

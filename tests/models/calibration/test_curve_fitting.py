@@ -9,8 +9,8 @@ from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL, Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.calibration import expected_calibration_error
+from spacy_treecrf.models.calibration.curve_fitting import N_KNOTS, _HeldOut, _Point, honest_curve
 from spacy_treecrf.models.crf import CRF
-from spacy_treecrf.models.curve_fitting import N_KNOTS, _HeldOut, _Point, honest_curve
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from tests.tiny import new, tiny_data
 

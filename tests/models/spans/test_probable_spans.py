@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.models.probable_spans import Spelling
+from spacy_treecrf.models.spans.probable_spans import Spelling
 from tests.models.unsure_spans import enumerated, fitted, inputs
 
 
