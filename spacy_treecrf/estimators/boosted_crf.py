@@ -330,15 +330,14 @@ class BoostedCRF(LinearFeatures):
     def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
         """The distribution over the labels of each sequence, with its edges: a teacher's lesson.
 
-        Rules do not count.
+        Rules and beams do not count.
         """
         labels = self.classes_
         found = []
         with self._predictor() as predictor:
             for data in encoded(self.model_, X):
-                scored = predictor.without_rules().apply(data)
-                nodes = scored.marginals().astype(np.float32)
-                pairs = scored.pair_marginals()
+                marginals, pairs = predictor.without_rules().apply(data).lattice()
+                nodes = marginals.astype(np.float32)
                 for first, last in pairwise(data.offsets.tolist()):
                     found.append(Lattice(labels, nodes[first:last], pairs[first + 1 : last]))
         return found

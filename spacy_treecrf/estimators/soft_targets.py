@@ -38,7 +38,7 @@ class Lattice:
             )
         for name, shape in (
             ("nodes", (len(self.nodes), n)),
-            ("pairs", (len(self.nodes) - 1, n, n)),
+            ("pairs", (max(0, len(self.nodes) - 1), n, n)),
         ):
             try:
                 array = np.asarray(getattr(self, name), np.float32)

@@ -247,6 +247,14 @@ class ScoredSequences:
         ]
         return _joined(parts)
 
+    def lattice(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+        """Marginals of labels and of pairs, of one distribution: a beam prunes neither."""
+        if not self.chain.pruned:
+            return self.marginals(), self.pair_marginals()
+        twin = copy(self)
+        twin.chain, twin._marginals = replace(self.chain, beam=None), None
+        return twin.marginals(), twin.pair_marginals()
+
     def nbest(self, n: int) -> list[Best]:
         """The n best label sequences of each sequence, or as many as there are."""
         return [best for block in self._blocks() for best in self._nbest_of(block, n)]

@@ -336,15 +336,15 @@ class TreeCRF(StoredPipe):
     def teach(self, docs: Iterable[Doc]) -> None:
         """Store on docs what the model says of all labels and edges, for a student to learn from.
 
-        It lies in doc.user_data; `spacy-treecrf distill` trains on such docs. Rules do not count.
+        It lies in doc.user_data; `spacy-treecrf distill` trains on such docs. Rules and beams
+        do not count.
         """
         from spacy_treecrf.pipeline.gold.soft_gold import store_lattice
 
         with self._predictor() as predictor:
             free = predictor.without_rules()
             for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
-                scored = free.apply(self.encode(some))
-                nodes, pairs, first = scored.marginals(), scored.pair_marginals(), 0
+                (nodes, pairs), first = free.apply(self.encode(some)).lattice(), 0
                 for doc in some:
                     rows = slice(first, first + len(doc))
                     store_lattice(doc, self.shim.labels, nodes[rows], pairs[rows])

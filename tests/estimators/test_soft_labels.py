@@ -103,6 +103,25 @@ def test_a_student_comes_near_to_the_teacher_of_its_lattices(kind: Any) -> None:
     assert np.mean(gaps) < 0.02
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_sequences_without_positions_have_lattices_of_none(kind: Any) -> None:
+    teacher = new(**kind).fit(X, Y)
+    assert [len(lattice) for lattice in teacher.predict_lattices([[]])] == [0]
+    mixed = teacher.predict_lattices([[], X[0], [], X[1], []])
+    for found, alone in zip((mixed[1], mixed[3]), teacher.predict_lattices(X[:2]), strict=True):
+        np.testing.assert_allclose(found.nodes, alone.nodes, atol=1e-6)
+        np.testing.assert_allclose(found.pairs, alone.pairs, atol=1e-6)
+
+
+def test_lattices_of_a_beam_are_those_of_the_chain_without_it() -> None:
+    teacher = new(family="separate", beam=1).fit(X, Y)
+    assert teacher.model_.chain.pruned
+    for lattice in teacher.predict_lattices(X):
+        np.testing.assert_allclose(lattice.pairs.sum(axis=1), lattice.nodes[1:], atol=1e-5)
+        np.testing.assert_allclose(lattice.pairs.sum(axis=2), lattice.nodes[:-1], atol=1e-5)
+        assert (lattice.nodes > 0.0).all()
+
+
 def test_a_lattice_may_lack_labels_that_others_have() -> None:
     lattice = Lattice(
         ["B", "A"], np.array([[0.2, 0.8], [0.5, 0.5]]), np.array([[[0.1, 0.1], [0.4, 0.4]]])

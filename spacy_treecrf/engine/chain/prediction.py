@@ -70,7 +70,7 @@ def edge_marginals(
         np.multiply(nodes[:-1, :, None], nodes[1:, None, :], out=edges[1:])
     else:
         workers.map(lambda chunk: _edges_of_chunk(scores, data, chain, chunk, edges), data.chunks)
-    edges[data.offsets[:-1]] = 0.0
+    edges[data.offsets[:-1][np.diff(data.offsets) > 0]] = 0.0
     return edges
 
 
@@ -88,5 +88,6 @@ def _edges_of_chunk(
     sequences = ScoredChunk(scores[rows], offsets, 0, n_sequences)
     pair_marginals_kernel(sequences, chain, EVERYTHING_ALLOWED, pairs, np.empty(n_sequences))
     # The label before is the context modulo n_labels; those further back are summed out.
-    by_label = pairs.reshape(n_rows, -1, chain.n_labels, chain.n_labels)
+    contexts_before = chain.n_contexts // chain.n_labels
+    by_label = pairs.reshape(n_rows, contexts_before, chain.n_labels, chain.n_labels)
     edges[rows] = by_label.sum(axis=1)
