@@ -89,6 +89,7 @@ ROOMS = {
 }
 # The command line stands above all rooms.
 ROOMS["cli/shared"] = set(ROOMS)
+ROOMS["cli/data"] = set(ROOMS)
 ROOMS["cli"] = set(ROOMS)
 MOST_MODULES = 25  # in a folder
 # Modules of the engine that may import numba.

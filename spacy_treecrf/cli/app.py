@@ -8,31 +8,26 @@ import typer
 
 from spacy_treecrf import __version__
 from spacy_treecrf.cli import (
-    audit,
     average,
     calibrate,
-    convert,
-    corpus,
     distill,
     distribute,
     evaluate,
     explain,
     init,
     inspect_model,
-    lists,
     plot,
     pronounce,
     prune,
     report,
     serve,
     settings,
-    suggest,
     tag,
     train,
     tune,
-    vectors,
     warmup,
 )
+from spacy_treecrf.cli.data import audit, convert, corpus, lists, suggest, vectors
 
 app = typer.Typer(
     name="spacy-treecrf",

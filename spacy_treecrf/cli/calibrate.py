@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import model_input, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.options import Encoding
 from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipeline
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def calibrate(
         Path, typer.Option("--output", "-o", help="Model file, or folder of the pipeline.")
     ],
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of a column file.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.evaluate import Encoding
 from spacy_treecrf.cli.shared.common import INTERRUPTED, progress, reports_errors, say
+from spacy_treecrf.cli.shared.options import Encoding
 from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder
 
 if TYPE_CHECKING:

@@ -17,6 +17,16 @@ from spacy_treecrf.cli.shared.common import (
     resampling_progress,
     to_json,
 )
+from spacy_treecrf.cli.shared.options import (
+    Confidence,
+    Data,
+    Encoding,
+    Force,
+    Json,
+    Resamples,
+    Seed,
+    Threads,
+)
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.bootstrap import PairedDifference
@@ -49,18 +59,6 @@ NAMES = {
 MAX_TABLE = 12  # labels of a confusion table that fits on a screen
 MOST_MISTAKES = 10
 
-Data = Annotated[
-    str, typer.Argument(help="Column file with labels, or .spacy file for a spaCy pipeline.")
-]
-Resamples = Annotated[
-    int, typer.Option(min=0, help="Bootstrap resamples of the sequences; 0: no intervals.")
-]
-Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the resamples.")]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-Encoding = Annotated[str, typer.Option(help="Encoding of a column file.")]
-Threads = Annotated[int, typer.Option(min=0, help="0: all cores.")]
-
 
 # Many parameters: typer makes an option of each.
 @reports_errors
@@ -75,7 +73,7 @@ def evaluate(
         Path | None,
         typer.Option("--output", "-o", help="Also write everything as JSON to this file."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Force = False,
     encoding: Encoding = "utf-8",
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.evaluate import Encoding, Threads
 from spacy_treecrf.cli.shared.common import (
     model_input,
     output_text,
@@ -18,6 +17,7 @@ from spacy_treecrf.cli.shared.common import (
     reports_errors,
     say,
 )
+from spacy_treecrf.cli.shared.options import Encoding, Threads
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.tagger import Chunk, Tagger

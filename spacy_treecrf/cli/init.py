@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import output_text, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.options import Force
 from spacy_treecrf.configs.ready_configs import TASKS
 
 EXAMPLES = "\b\nTasks:\n" + "".join(f"  {name:10} {what}\n" for name, what in TASKS.items())
@@ -37,7 +38,7 @@ def init(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Config file; default: standard output.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a config for `spacy train`: ready to use, with comments."""
     from spacy_treecrf.configs.ready_configs import ready_config

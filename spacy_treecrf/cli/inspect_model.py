@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import print_json, reports_errors
+from spacy_treecrf.cli.shared.options import Json
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.inspection import Inspection, Summary
@@ -25,7 +26,7 @@ MOST_ABSENT = 3  # absent features of a path that are shown
 def inspect_model(
     model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
     top: Annotated[int, typer.Option(min=1, help="Length of the lists.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: Json = False,
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import model_input, refuse_existing, reports_errors
+from spacy_treecrf.cli.shared.options import Encoding, Threads
 from spacy_treecrf.storage.files import replacing
 
 EXAMPLES = """\b
@@ -33,11 +34,11 @@ def plot(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of a column file.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="0: all cores.")] = 0,
+    threads: Threads = 0,
 ) -> None:
     """Plot the learning curve, which `train` keeps in the model, and the calibration on data.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import output_text, refuse_existing, reports_errors
+from spacy_treecrf.cli.shared.options import Force
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -37,7 +38,7 @@ def pronounce(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File of tab-separated lines.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Force = False,
     encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
 ) -> None:
     """Write the most probable pronunciations of words with their probabilities.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import model_input, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.options import Encoding
 from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipeline
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def prune(
         typer.Option(help="Annotated data: also drop small weights, as many as cost nothing here."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of a column file.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf import __version__
-from spacy_treecrf.cli.evaluate import Confidence, Data, Encoding, Resamples, Seed, Threads
 from spacy_treecrf.cli.shared.common import (
     model_input,
     output_text,
@@ -18,6 +17,7 @@ from spacy_treecrf.cli.shared.common import (
     reports_errors,
     resampling_progress,
 )
+from spacy_treecrf.cli.shared.options import Confidence, Data, Encoding, Resamples, Seed, Threads
 
 if TYPE_CHECKING:
     from spacy_treecrf.evaluation.observing import Observed

@@ -8,6 +8,7 @@ import typer
 
 from spacy_treecrf.cli.shared.common import FAILED, reports_errors, say
 from spacy_treecrf.cli.shared.interrupts import noted_interrupts
+from spacy_treecrf.cli.shared.options import Threads
 from spacy_treecrf.cli.shared.serving_process import command
 
 EXAMPLES = """\b
@@ -44,7 +45,7 @@ def serve(
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="0: all cores.")] = 0,
+    threads: Threads = 0,
 ) -> None:
     """Serve a pipeline over HTTP: a page to try it, JSON for programs.
 

@@ -18,6 +18,7 @@ from spacy_treecrf.cli.shared.common import (
     refuse_existing,
     reports_errors,
 )
+from spacy_treecrf.cli.shared.options import Force, Threads
 from spacy_treecrf.engine.limits import MAX_NBEST
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def tag(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Force = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object per line and sequence.")
     ] = False,
@@ -62,7 +63,7 @@ def tag(
     pipe: Annotated[
         str | None, typer.Option(help="Name of the treecrf pipe, if the pipeline has several.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="0: all cores.")] = 0,
+    threads: Threads = 0,
 ) -> None:
     """Label data with a trained model.
 

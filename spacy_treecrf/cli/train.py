@@ -17,6 +17,7 @@ from spacy_treecrf.cli.shared.common import (
     reports_errors,
     say,
 )
+from spacy_treecrf.cli.shared.options import Force
 from spacy_treecrf.cli.shared.setting_options import takes_settings
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.storage.files import refuse_inputs
@@ -132,7 +133,7 @@ def train(
             "quotes, of files that all workers see. The model is the same."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a model on a column file: a token per line with its columns and its label.

@@ -17,6 +17,7 @@ from spacy_treecrf.cli.shared.common import (
     reports_errors,
     say,
 )
+from spacy_treecrf.cli.shared.options import Force
 
 if TYPE_CHECKING:
     from spacy_treecrf.tuning.column_plan import ColumnPlan
@@ -93,7 +94,7 @@ def tune(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler: trainings are tasks there.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
 ) -> None:
     """Try settings by training on one part of the data and scoring on another.

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import print_json, reports_errors, say
+from spacy_treecrf.cli.shared.options import Json
 
 app = typer.Typer(
     help="Data sets: list them, and write them as files to train on.",
@@ -31,7 +32,7 @@ Examples:
 @app.command("list", epilog=LIST_EXAMPLES)
 @reports_errors
 def list_corpora(
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List all data sets, and whether their files are here."""
     from spacy_treecrf.cli.shared.tables import table

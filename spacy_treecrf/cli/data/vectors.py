@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from spacy_treecrf.cli.evaluate import Encoding
 from spacy_treecrf.cli.shared.common import progress, reports_errors, say
+from spacy_treecrf.cli.shared.options import Encoding
 from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipeline
 
 EXAMPLES = """\b

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_treecrf.cli.evaluate import Encoding, Threads
 from spacy_treecrf.cli.shared.common import (
     model_input,
     print_json,
@@ -17,6 +16,7 @@ from spacy_treecrf.cli.shared.common import (
     reports_errors,
     say,
 )
+from spacy_treecrf.cli.shared.options import Encoding, Force, Threads
 from spacy_treecrf.storage.files import replacing
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def suggest(
     by_token: Annotated[
         float, typer.Option(help="1: rank by uncertainty per token; 0: by that of the text.")
     ] = 1.0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Force = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the chosen texts as JSON.")
     ] = False,

@@ -18,6 +18,7 @@ from spacy_treecrf.cli.shared.common import (
     rounds_progress,
     say,
 )
+from spacy_treecrf.cli.shared.options import Encoding
 from spacy_treecrf.cli.shared.setting_options import takes_settings
 from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.storage.files import check_target, refuse_inputs, replacing
@@ -142,7 +143,7 @@ def audit(
         list[str] | None,
         typer.Option(help="What else to know of words, as for `train`: clusters=LANGUAGE, ..."),
     ] = None,
-    encoding: Annotated[str, typer.Option(help="Encoding of a column file.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     settings: dict[str, Any],
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print counts as JSON.")] = False,
