@@ -56,6 +56,8 @@ def init(
         if features == "vectors":
             command += " --paths.vectors en_core_web_md"
         say(f"wrote {output}; train it with\n  {command}")
+    if features == "clusters":
+        _tell_of_lacking_clusters(text)
 
 
 def _check_language(lang: str) -> None:
@@ -68,3 +70,14 @@ def _check_language(lang: str) -> None:
             f"treecrf: spaCy has no language {lang!r}; use a code such as en, es or de, or xx for "
             "text of any language"
         ) from None
+
+
+def _tell_of_lacking_clusters(text: str) -> None:
+    """Say it now, not at training, if no package has clusters of the config's language."""
+    from thinc.api import Config
+
+    from spacy_treecrf.features.clusters import lacking_table
+
+    language = Config().from_str(text, interpolate=False)["nlp"]["lang"]
+    if lacks := lacking_table(language):
+        say(f"treecrf: before training, {lacks}")

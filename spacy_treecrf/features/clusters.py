@@ -83,21 +83,32 @@ class Clusters:
         self.words, self.paths = (words if loaded else None), paths
 
 
+def _installed_tables(language: str) -> dict[str, Any]:
+    """Files of the tables that packages bring for a language, by name."""
+    return registry.lookups.get(language) if language in registry.lookups else {}
+
+
+def lacking_table(language: str) -> str | None:
+    """What is to be done where no package has clusters of a language; None: one has."""
+    if TABLE in _installed_tables(language):
+        return None
+    return (
+        f"setting 'clusters' needs the table {TABLE!r} for the language {language!r}, which is not "
+        "there; pip install spacy-lookups-data (it has the table for de, en and es), or add it to "
+        "[initialize.lookups]"
+    )
+
+
 def _load(vocab: Vocab) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
     table: dict[Any, Any]
     if vocab.lookups.has_table(TABLE):
         table = dict(vocab.lookups.get_table(TABLE))
     else:
         language = vocab.lang or ""
+        if lacks := lacking_table(language):
+            raise ValueError(f"treecrf: {lacks}, or set clusters = []")
         # Not by load_lookups: its Table of a million words takes longer than reading the file.
-        paths = registry.lookups.get(language) if language in registry.lookups else {}
-        if TABLE not in paths:
-            raise ValueError(
-                f"treecrf: setting 'clusters' needs the table {TABLE!r} for the language "
-                f"{language!r}, which is not there; pip install spacy-lookups-data (it has the "
-                f"table for de, en and es), add it to [initialize.lookups], or set clusters = []"
-            )
-        table = load_language_data(paths[TABLE])  # type: ignore[assignment]
+        table = load_language_data(_installed_tables(language)[TABLE])  # type: ignore[assignment]
     found = {get_string_id(word): int(path) for word, path in table.items() if path}
     if any(not 0 < path < 2**32 for path in found.values()):
         raise ValueError(f"treecrf: the table {TABLE!r} holds values that are no cluster paths")

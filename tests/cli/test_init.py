@@ -150,3 +150,14 @@ def test_every_config_trains_through_spacy(task: str, tmp_path: Path) -> None:
     assert "Warning" not in shown
     nlp = spacy.load(tmp_path / "out" / "model-last")
     assert nlp.meta["performance"]["treecrf_score"] > 0.7, shown
+
+
+@pytest.mark.parametrize(("lang", "lacks"), [("nl", True), ("es", False), (None, False)])
+def test_clusters_that_a_language_lacks_are_told_of_at_once(
+    lang: str | None, lacks: bool, tmp_path: Path
+) -> None:
+    language = ["--lang", lang] if lang else []
+    result = call("init", "ner", *language, "--features", "clusters", "-o", tmp_path / "ner.cfg")
+    assert result.exit_code == 0
+    assert ("it has the table for de, en and es" in result.output) == lacks
+    assert (tmp_path / "ner.cfg").exists()
