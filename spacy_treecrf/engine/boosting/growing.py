@@ -14,8 +14,8 @@ from spacy_treecrf.engine.boosting.settings import Settings
 from spacy_treecrf.engine.boosting.unbiased import observed_weight, weigh_observed
 from spacy_treecrf.engine.missing_values.incomplete_growing import grow_incomplete_tree
 from spacy_treecrf.engine.missing_values.routing import find_missing_branches
+from spacy_treecrf.engine.trees.drawn_slots import grow_on_drawn_columns
 from spacy_treecrf.engine.trees.forest import Forest, grow_forest
-from spacy_treecrf.engine.trees.grower import grow_tree
 from spacy_treecrf.engine.trees.growing_tree import Tree
 from spacy_treecrf.engine.trees.missing_branches import TreeBranches
 from spacy_treecrf.engine.trees.tree_input import Entries, TreeInput, TreeLimits
@@ -84,7 +84,7 @@ class ForestGrower:
     ) -> Tree:
         tree: Tree
         if self.incomplete is None or self.missing is None:
-            tree = grow_tree(rows, entries, limits, seed)
+            tree = grow_on_drawn_columns(rows, entries, limits, seed)
         else:
             surrogate = not self.incomplete.averages
             tree = grow_incomplete_tree(rows, entries, limits, seed, self.missing, surrogate)

@@ -15,9 +15,9 @@ from spacy_treecrf.engine.sampling import mix
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.engine.trees.contexts import NO_CONTEXTS, Contexts
+from spacy_treecrf.engine.trees.drawn_slots import grow_on_drawn_columns
 from spacy_treecrf.engine.trees.entries import EntryDraw, collect_in
 from spacy_treecrf.engine.trees.forest import Forest
-from spacy_treecrf.engine.trees.grower import grow_tree
 from spacy_treecrf.engine.trees.growing_tree import Tree
 from spacy_treecrf.engine.trees.tree_input import Entries, TreeInput, TreeLimits
 
@@ -107,7 +107,7 @@ def grow_trees(
     settings: TreeSettings,
     seed: np.uint64,
     workers: Workers,
-    grow: GrowTree = grow_tree,
+    grow: GrowTree = grow_on_drawn_columns,
 ) -> list[Tree]:
     """A tree for each class, fitted to the gradient of the class.
 

@@ -1,0 +1,78 @@
+"""Growth of a tree that may test a share of the columns: it reads their slots alone.
+
+Histograms are summed up row by row and slot by slot, and slots of columns that were not drawn for
+the tree would take as long as the others. So those that may hold drawn columns are copied, for the
+rows of the tree, and lie side by side. The tree is the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spacy_treecrf.engine.kernel import kernel
+from spacy_treecrf.engine.sampling import chosen
+from spacy_treecrf.engine.trees.grower import grow_tree
+from spacy_treecrf.engine.trees.growing_tree import Tree
+from spacy_treecrf.engine.trees.tree_input import Entries, TreeInput, TreeLimits
+
+# A copy pays where it leaves out this share of the slots at least, and is not larger than that.
+LEAST_LEFT_OUT = 0.6
+MOST_BYTES = 2**28
+
+
+@kernel
+def drawn_slots(
+    slot_range: npt.NDArray[np.int32],
+    column_of: npt.NDArray[np.int32],
+    n_features: int,
+    n_slots: int,
+    share: float,
+    seed: np.uint64,
+) -> npt.NDArray[np.int32]:
+    """Return the slots, rising, that may hold features of columns that were drawn for a tree."""
+    is_drawn = np.zeros(n_slots, np.bool_)
+    for feature in range(n_features):
+        first, last = slot_range[feature, 0], min(slot_range[feature, 1], n_slots)
+        # Most features share their column's slots with others that were seen before.
+        if first < last and not is_drawn[first:last].all():
+            is_drawn[first:last] |= chosen(seed, column_of[feature], share)
+    found: npt.NDArray[np.int32] = np.flatnonzero(is_drawn).astype(np.int32)
+    return found
+
+
+@kernel
+def _copy_slots(
+    feature_ids: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int32],
+    slots: npt.NDArray[np.int32],
+    found: npt.NDArray[np.int32],
+) -> None:
+    """Fill the given rows of `found` (n_rows, n_drawn) with these slots of theirs."""
+    for row in rows:
+        for i in range(len(slots)):
+            found[row, i] = feature_ids[row, slots[i]]
+
+
+def with_drawn_slots(data: TreeInput, entries: Entries, share: float, seed: np.uint64) -> TreeInput:
+    """The input whose `feature_ids` have the slots of drawn columns only, in rows with an entry."""
+    n_slots = data.feature_ids.shape[1]
+    goes_on = len(data.feature_ids) > len(data.lags)  # wide rows have any feature in any slot
+    if share >= 1.0 or goes_on:
+        return data
+    slots = drawn_slots(data.slot_range, data.column_of, data.n_features, n_slots, share, seed)
+    pays = len(slots) <= (1.0 - LEAST_LEFT_OUT) * n_slots
+    if not pays or 4 * len(slots) * len(entries.rows) > MOST_BYTES:
+        return data
+    found = np.empty((len(data.lags), len(slots)), np.int32)
+    _copy_slots(data.feature_ids, entries.rows, slots, found)
+    return data._replace(feature_ids=found)
+
+
+def grow_on_drawn_columns(
+    data: TreeInput, entries: Entries, limits: TreeLimits, seed: np.uint64
+) -> Tree:
+    """The tree that `grow_tree` grows."""
+    drawn = with_drawn_slots(data, entries, limits.tree_columns, seed)
+    tree: Tree = grow_tree(drawn, entries, limits, seed)
+    return tree
