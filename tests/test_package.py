@@ -54,7 +54,7 @@ ROOMS = {
     "features/kernels": ENGINE_ROOT,
     # word features are those of the pipe, and are imported where a model has them
     "columnar": ENGINE | {"models", "estimators", "features"},
-    "evaluation": ENGINE | {"models", "models/memm", "columnar"},
+    "evaluation": ENGINE | {"models", "models/memm", "models/spans", "columnar"},
     "pipeline": ENGINE
     | {"models", "models/secoc", "models/memm", "models/calibration"}
     | {"features", "evaluation", "explain"}
@@ -75,7 +75,7 @@ ROOMS = {
     "vectors": {"formats"},
     "lists": {"storage"},
     "letters": BASE | {"corpora", "pipeline"},
-    "suggest": ENGINE | {"models", "evaluation", "formats"},
+    "suggest": ENGINE | {"models", "models/spans", "evaluation", "formats"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
     "distillation": BASE | {"corpora", "columnar", "pipeline"},

@@ -53,11 +53,21 @@ def init(
         file.write(text)
     if output is not None:
         command = f"spacy train {output} -o out --paths.train train.spacy --paths.dev dev.spacy"
+        language = _language_of(text)
         if features == "vectors":
-            command += " --paths.vectors en_core_web_md"
+            vectors = "en_core_web_md" if language == "en" else "VECTORS"
+            command += f" --paths.vectors {vectors}"
         say(f"wrote {output}; train it with\n  {command}")
+        if features == "vectors" and language != "en":
+            say(
+                f"VECTORS: a pipeline or folder with word vectors of {language!r}, such as "
+                "`spacy-treecrf vectors` learns from text"
+            )
     if features == "clusters":
-        _tell_of_lacking_clusters(text)
+        from spacy_treecrf.features.clusters import lacking_table
+
+        if lacks := lacking_table(_language_of(text)):
+            say(f"treecrf: before training, {lacks}")
 
 
 def _check_language(lang: str) -> None:
@@ -72,12 +82,8 @@ def _check_language(lang: str) -> None:
         ) from None
 
 
-def _tell_of_lacking_clusters(text: str) -> None:
-    """Say it now, not at training, if no package has clusters of the config's language."""
+def _language_of(config: str) -> str:
     from thinc.api import Config
 
-    from spacy_treecrf.features.clusters import lacking_table
-
-    language = Config().from_str(text, interpolate=False)["nlp"]["lang"]
-    if lacks := lacking_table(language):
-        say(f"treecrf: before training, {lacks}")
+    language: str = Config().from_str(config, interpolate=False)["nlp"]["lang"]
+    return language

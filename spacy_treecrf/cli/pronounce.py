@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +20,6 @@ Examples:
   spacy-treecrf pronounce en_letters words.txt --output said.tsv
   echo 'Read it aloud' | spacy-treecrf pronounce en_letters -
 """
-STANDARD_INPUT = "-"
 HEAD = ["word", "pronunciation", "probability"]
 
 Row = tuple[str, str, float]
@@ -39,7 +37,7 @@ def pronounce(
         Path | None, typer.Option("--output", "-o", help="File of tab-separated lines.")
     ] = None,
     force: Force = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of the file.")] = "utf-8",
+    encoding: Annotated[str, typer.Option(help="Encoding of a file of text.")] = "utf-8",
 ) -> None:
     """Write the most probable pronunciations of words with their probabilities.
 
@@ -76,14 +74,12 @@ def _pipeline(model: str, nbest: int) -> Language:
     return nlp
 
 
-def _texts(words: list[str], encoding: str) -> Iterator[str]:
-    if words == [STANDARD_INPUT]:
-        yield from sys.stdin
-    elif len(words) == 1 and Path(words[0]).is_file():
-        with Path(words[0]).open(encoding=encoding) as file:
-            yield from file
-    else:
-        yield from words
+def _texts(words: list[str], encoding: str) -> list[str]:
+    from spacy_treecrf.columnar.files import STDIN, read_text_lines
+
+    if words == [STDIN] or (len(words) == 1 and Path(words[0]).is_file()):
+        return read_text_lines(words[0], encoding)
+    return words
 
 
 def _rows(nlp: Language, texts: Iterable[str], nbest: int) -> Iterator[Row]:

@@ -78,7 +78,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
             path,
             line,
             f"byte 0x{data[error.start]:02x}",
-            f"text in {encoding}; convert the file, or name its encoding",
+            f"text in {encoding}; convert the file to {encoding}",
         ) from error
     lines = split_lines(text.removeprefix("\ufeff"))
     if lines and not lines[-1]:

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
+import numpy as np
+import numpy.typing as npt
+
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.estimators.base import SequenceEstimator, encoded
 from spacy_treecrf.estimators.checking import FeatureSequences
@@ -16,6 +19,7 @@ from spacy_treecrf.models.spans.probable_spans import (
     expected_number,
     probable_spans,
 )
+from spacy_treecrf.models.spans.read_spans import expected_spans
 from spacy_treecrf.models.spans.spans_for_f1 import (
     FOR_F1,
     LOWEST_THRESHOLD,
@@ -49,14 +53,33 @@ def possible_spans(
     """All spans above a threshold, and the number of spans that the models expect in X."""
     spellings = [Spelling.of(each._fitted().labels) for each in models]
     found: list[list[ProbableSpan]] = []
-    n_expected = 0.0
+    expected = np.zeros(len(models))
+    read = np.zeros(len(models))
     with ExitStack() as stack:
         predictors = [stack.enter_context(each._predictor()) for each in models]
         for scored in _scored(predictors, X):
             found += probable_spans(scored, spellings, threshold)
-            numbers = map(expected_number, scored, spellings)
-            n_expected += sum(numbers) / len(models)
-    return found, n_expected
+            expected += [*map(expected_number, scored, spellings)]
+            read += [
+                expected_spans(own, spelling.names).sum() if spelling.may_be_iob1 else 0.0
+                for own, spelling in zip(scored, spellings, strict=True)
+            ]
+    _refuse_iob1(expected, read)
+    return found, float(expected.mean())
+
+
+def _refuse_iob1(expected: npt.NDArray[np.float64], read: npt.NDArray[np.float64]) -> None:
+    """Refuse models whose spans begin with I although they have B, as labels of IOB1 do.
+
+    expected: How many spans B begins, for each model. read: How many begin in any way, or 0.
+    """
+    for n_expected, n_read in zip(expected, read, strict=True):
+        if n_read > 1.0 and n_read > 2.0 * n_expected:
+            raise ValueError(
+                f"treecrf: of {n_read:.0f} spans that a model expects, {n_expected:.0f} begin with "
+                "B, so its labels are IOB1; train it on BIO labels, which "
+                "spacy_treecrf.labels.schemes.to_bio makes of them"
+            )
 
 
 def _scored(

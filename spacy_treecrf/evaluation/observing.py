@@ -18,6 +18,7 @@ from spacy_treecrf.evaluation.tagger import Chunk, Tagger
 from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
 from spacy_treecrf.models.predictor import Evidence, ScoredSequences
+from spacy_treecrf.models.spans.read_spans import read_span_probabilities
 
 MOST_ERRORS = 20  # that are kept with their encoded rows
 
@@ -41,7 +42,8 @@ class Observed:
 
     judged: Judged = field(default_factory=Judged)
     words: list[list[str]] = field(default_factory=list)
-    # P(the labels of each predicted span), in the order of `conll_spans(predicted)`
+    # P(exactly this span) of each predicted one, in the order of `conll_spans(predicted)`; nan
+    # where the model lacks one of its labels
     span_probabilities: list[npt.NDArray[np.float64]] = field(default_factory=list)
     errors: list[LabelError] = field(default_factory=list)  # the most probable first
     has_spans: bool = False  # whether the labels mark spans
@@ -57,7 +59,7 @@ def observe(tagger: Tagger, chunks: Iterable[Chunk], most_errors: int = MOST_ERR
         for chunk in chunks:
             scored = tagger.apply(chunk, workers)
             ids = add_chunk(observed.judged, tagger, chunk, scored)
-            _add_details(observed, chunk, scored, ids)
+            _add_details(observed, chunk, scored, ids, tagger.model.labels)
             _drop_rows(observed.errors, most_errors)
     observed.has_spans = observed.has_spans and have_spans(observed.judged)
     return observed
@@ -85,31 +87,39 @@ def error_ranges(
 
 
 def _add_details(
-    observed: Observed, chunk: Chunk, scored: ScoredSequences, ids: npt.NDArray[np.int32]
+    observed: Observed,
+    chunk: Chunk,
+    scored: ScoredSequences,
+    ids: npt.NDArray[np.int32],
+    labels: Sequence[str],
 ) -> None:
     judged = observed.judged
     first = len(observed.words)
     offsets = chunk.data.offsets.tolist()
     words = [word for s in range(len(chunk.rows)) for word in chunk.words(s)]
-    spans: list[tuple[int, int]] = []
+    spans: list[TokenSpan] = []
     errors: list[tuple[int, int, int, int]] = []
     counts = []
     for s, (a, b) in enumerate(pairwise(offsets), start=first):
         observed.words.append(words[a:b])
         gold, predicted = judged.gold[s], judged.predicted[s]
-        own = [(a + i, a + j) for i, j, _ in conll_spans(predicted)] if observed.has_spans else []
+        read = conll_spans(predicted) if observed.has_spans else []
+        own = [(a + i, a + j, name) for i, j, name in read]
         counts.append(len(own))
         spans += own
         errors += [
             (s, a + i, a + j, a + k)
             for i, j, k in error_ranges(gold, predicted, observed.has_spans)
         ]
-    asked = np.array([*spans, *((i, j) for _, i, j, _ in errors)], np.int64).reshape(-1, 2)
-    chances = _probabilities(scored, asked, ids)
+    rows_of_spans = np.array([span[:2] for span in spans], np.int64).reshape(-1, 2)
+    exact = read_span_probabilities(scored, spans, labels)
+    exact[_lacks_labels(rows_of_spans, ids)] = np.nan
+    rows_of_errors = np.array([(i, j) for _, i, j, _ in errors], np.int64).reshape(-1, 2)
+    chances = _probabilities(scored, rows_of_errors, ids)
     ends = np.cumsum([0, *counts])
-    observed.span_probabilities += [chances[a:b] for a, b in pairwise(ends.tolist())]
+    observed.span_probabilities += [exact[a:b] for a, b in pairwise(ends.tolist())]
     evidence = scored.evidence
-    for (s, i, j, k), p in zip(errors, chances[len(spans) :].tolist(), strict=True):
+    for (s, i, j, k), p in zip(errors, chances.tolist(), strict=True):
         a, b = offsets[s - first], offsets[s - first + 1]
         rows = chunk.data.part(s - first, s - first + 1)
         added = None if evidence is None else evidence[a:b]
@@ -120,10 +130,18 @@ def _probabilities(
     scored: ScoredSequences, spans: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.float64]:
     """P(the labels of each span); nan where the model lacks one of them."""
-    lacking = np.concatenate([[0], np.cumsum(ids == UNKNOWN_LABEL)])
-    unknown = lacking[spans[:, 1]] > lacking[spans[:, 0]]
+    unknown = _lacks_labels(spans, ids)
     found = np.full(len(spans), np.nan)
     found[~unknown] = scored.span_probabilities(spans[~unknown], np.maximum(ids, 0))
+    return found
+
+
+def _lacks_labels(
+    spans: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Whether the model lacks a label of each span."""
+    lacking = np.concatenate([[0], np.cumsum(ids == UNKNOWN_LABEL)])
+    found: npt.NDArray[np.bool_] = lacking[spans[:, 1]] > lacking[spans[:, 0]]
     return found
 
 

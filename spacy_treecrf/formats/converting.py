@@ -50,19 +50,23 @@ class TokenFormat:
 
     write: What forms a file; None: it is only read.
     entities_alone: Whether it keeps nothing but entities, so that docs without them teach nothing.
+    encoded: Whether files may have other encodings than UTF-8.
     """
 
-    read: Callable[[Path], Iterator[Doc]]
+    read: Callable[..., Iterator[Doc]]
     write: Callable[[Iterable[Doc]], Iterator[bytes]] | None
     entities_alone: bool = False
+    encoded: bool = False
 
+
+UTF8 = "utf-8"
 
 FORMATS: dict[str, TextFormat | TokenFormat] = {
     "prodigy": TextFormat(read_prodigy, write_prodigy),
     "label-studio": TextFormat(read_label_studio, write_label_studio, counted=True),
     "doccano": TextFormat(read_doccano, write_doccano, counted=True),
     "brat": TextFormat(read_brat, None),
-    "conll": TokenFormat(read_column_docs, write_column_docs, entities_alone=True),
+    "conll": TokenFormat(read_column_docs, write_column_docs, entities_alone=True, encoded=True),
     "conllu": TokenFormat(read_conllu, write_conllu),
     "iob": TokenFormat(read_iob_docs, write_iob_docs, entities_alone=True),
     "json": TokenFormat(read_json_docs, None),
@@ -87,12 +91,14 @@ class Options:
     alignment: What becomes of spans that do not align with tokens; see `alignment.to_docs`.
     offsets: How doccano and Label Studio count, "utf-16" or "code-points"; None: as they do today.
     force: Whether existing files are replaced.
+    encoding: Of a source that is a column file; what is written is UTF-8.
     """
 
     language: str = "xx"
     alignment: str = "strict"
     offsets: str | None = None
     force: bool = False
+    encoding: str = UTF8
 
     def __post_init__(self) -> None:
         choices = (("alignment", self.alignment, ALIGNMENTS), ("offsets", self.offsets, COUNTINGS))
@@ -128,6 +134,11 @@ def convert(
     options = options or Options()
     reader = _format(source_format or guess_format(source))
     writer = _format(target_format or guess_format(target))
+    if options.encoding != UTF8 and not (isinstance(reader, TokenFormat) and reader.encoded):
+        raise ValueError(
+            f"treecrf: encoding is {options.encoding!r}, and {source} is no column file; files of "
+            "other formats are UTF-8"
+        )
     if writer.write is None and writer.read is not read_brat:
         raise ValueError("treecrf: the JSON of spaCy 2 is only read; write spacy or another format")
     if not source.exists():
@@ -190,7 +201,8 @@ def _content(
         return writer.write(texts, **_counting(writer, options))
     assert writer.write is not None
     if isinstance(reader, TokenFormat):
-        return writer.write(_counted_docs(reader.read(source), tally, writer.entities_alone))
+        docs = _docs(reader, source, options)
+        return writer.write(_counted_docs(docs, tally, writer.entities_alone))
     texts = _texts(reader, source, options, tally)
     return writer.write(to_docs(texts, blank_pipeline(options.language), options.alignment, tally))
 
@@ -199,8 +211,12 @@ def _texts(
     reader: TextFormat | TokenFormat, source: Path, options: Options, tally: Tally
 ) -> Iterable[AnnotatedText]:
     if isinstance(reader, TokenFormat):
-        return tally.counted(from_docs(reader.read(source)))
+        return tally.counted(from_docs(_docs(reader, source, options)))
     return tally.counted(reader.read(source, tally, **_counting(reader, options)))
+
+
+def _docs(reader: TokenFormat, source: Path, options: Options) -> Iterator[Doc]:
+    return reader.read(source, options.encoding) if reader.encoded else reader.read(source)
 
 
 def _counting(format: TextFormat, options: Options) -> dict[str, Any]:

@@ -24,12 +24,12 @@ DOC_START = "-DOCSTART-"
 LABEL = "label"
 
 
-def read_column_docs(path: Path) -> Iterator[Doc]:
+def read_column_docs(path: Path, encoding: str = "utf-8") -> Iterator[Doc]:
     """The docs of a column file: words first, labels of spans last, tags second if there are more.
 
     Rows of -DOCSTART- begin docs; without any, each sequence is a doc.
     """
-    file = read_column_file(path)
+    file = read_column_file(path, encoding)
     if file.n_fields < 2:
         raise ValueError(f"treecrf: {path} has one column; expected words and labels of spans")
     labels = {row[-1] for rows in file.sequences for row in rows} - {OUTSIDE}

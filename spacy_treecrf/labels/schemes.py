@@ -1,4 +1,4 @@
-"""Spans in labels of any common scheme (IOB1, BIO, BIOES, BILUO), read as conlleval reads them.
+"""Spans in labels of all common schemes (see SCHEMES), read as conlleval reads them.
 
 The rules are those of conlleval.pl (Tjong Kim Sang & Buchholz 2000): a span begins at B, S and
 wherever the type changes, and ends at E, S and before whatever does not go on with it. L and U of
@@ -14,9 +14,9 @@ from spacy_treecrf.labels.biluo import OUTSIDE, Label, TokenSpan, write_span
 _LETTERS = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 # Labels without types, as for the noun phrases of a text; other letters may be anything.
 _UNTYPED = frozenset("BIESLU")
-SCHEMES = ("BIO", "IOB1", "BIOES", "BILUO")
+SCHEMES = ("BIO", "IOB1", "IOE2", "BIOES", "BILUO")
 # The letters of a span of one token, and of the last token of a longer one.
-_LAST = {"BIOES": ("S", "E"), "BILUO": ("U", "L")}
+_LAST = {"BIOES": ("S", "E"), "BILUO": ("U", "L"), "IOE2": ("E", "E")}
 
 
 def letter_and_type(label: Label) -> tuple[str, str]:
@@ -43,19 +43,23 @@ def are_span_labels(labels: Iterable[Label]) -> bool:
     return "B" in found and found <= _UNTYPED
 
 
+def goes_on(before: tuple[str, str], here: tuple[str, str]) -> bool:
+    """Whether a label goes on with the span of the label before, both as letter and type."""
+    return before[0] in ("B", "I") and here[0] in ("I", "E") and here[1] == before[1]
+
+
 def conll_spans(labels: Sequence[Label]) -> list[TokenSpan]:
     """The spans of one label sequence of any scheme, in order."""
     spans: list[TokenSpan] = []
     start = 0
-    before, before_type = OUTSIDE, ""
+    before = OUTSIDE, ""
     for i, label in enumerate([*labels, OUTSIDE]):
-        letter, name = letter_and_type(label)
-        goes_on = before in ("B", "I") and letter in ("I", "E") and name == before_type
-        if before != OUTSIDE and not goes_on:
-            spans.append((start, i, before_type))
-        if letter != OUTSIDE and not goes_on:
+        here = letter_and_type(label)
+        if not goes_on(before, here):
+            if before[0] != OUTSIDE:
+                spans.append((start, i, before[1]))
             start = i
-        before, before_type = letter, name
+        before = here
     return spans
 
 
@@ -106,7 +110,7 @@ def scheme_of(sequences: Iterable[Sequence[Label]]) -> str:
     if letters & {"L", "U"}:
         return "BILUO"
     if letters & {"E", "S"}:
-        return "BIOES"
+        return "BIOES" if letters & {"B", "S"} else "IOE2"
     return "IOB1" if "I" in openers and "B" not in openers else "BIO"
 
 
@@ -116,7 +120,7 @@ def spelled(spans: Iterable[TokenSpan], n: int, scheme: str) -> list[str]:
     before_end, before_name = -1, ""
     for start, end, name in sorted(spans):
         suffix = f"-{name}" if name else ""
-        first = "B"
+        first = "I" if scheme == "IOE2" else "B"
         if scheme == "IOB1" and not (before_end == start and before_name == name):
             first = "I"
         letters = [first, *["I"] * (end - start - 1)]

@@ -247,6 +247,18 @@ class ScoredSequences:
         ]
         return _joined(parts)
 
+    def probability_of_pairs(self, pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """P(y_{t-1} and y_t are one of some pairs) of each row t; 0 at first positions.
+
+        pairs: (n_labels, n_labels), the label before and the label.
+        """
+        self._refuse_rules("probabilities of pairs of labels")
+        parts = []
+        for block in self._blocks():
+            edges = edge_marginals(block.scores, block.data, self.chain, self._workers)
+            parts.append(edges[:, pairs].sum(axis=1, dtype=np.float64))
+        return _joined(parts)
+
     def lattice(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
         """Marginals of labels and of pairs, of one distribution: a beam prunes neither."""
         if not self.chain.pruned:

@@ -14,13 +14,14 @@ from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
 from spacy_treecrf.formats.annotated_text import AnnotatedText, LabelledSpan
 from spacy_treecrf.labels.biluo import TokenSpan
-from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
+from spacy_treecrf.labels.schemes import are_span_labels
 from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.spans.read_spans import read_span_probabilities
 from spacy_treecrf.suggest.selection import Candidate, Choice, choose
 from spacy_treecrf.suggest.uncertainty import (
     COMMITTEE,
     doubt,
-    exact_span_probabilities,
+    predicted_spans,
     uncertainties,
 )
 
@@ -198,11 +199,6 @@ def _text_of(chunk: Chunk, i: int) -> tuple[str, tuple[tuple[int, int], ...]]:
 def _predicted_spans(scored: ScoredSequences, labels: list[str]) -> list[tuple[TokenSpan, float]]:
     if not are_span_labels(labels):
         return []
-    predicted = scored.labels()
-    spans = [
-        (first + start, first + end, name)
-        for first, last in pairwise(scored.data.offsets.tolist())
-        for start, end, name in conll_spans([labels[y] for y in predicted[first:last]])
-    ]
-    chances = exact_span_probabilities(scored, spans, predicted, labels)
+    spans = predicted_spans(scored, labels)
+    chances = read_span_probabilities(scored, spans, labels)
     return [(span, round(float(p), 4)) for span, p in zip(spans, chances, strict=True)]

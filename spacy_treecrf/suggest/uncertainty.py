@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.labels.biluo import TokenSpan
-from spacy_treecrf.labels.schemes import are_span_labels, conll_spans, letter_and_type
+from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
 from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.spans.read_spans import expected_spans, read_span_probabilities
 
 Doubles = npt.NDArray[np.float64]
 
@@ -63,14 +64,9 @@ def expected_errors(scored: ScoredSequences, labels: list[str]) -> Doubles:
     if not are_span_labels(labels):
         chosen = np.take_along_axis(nodes, predicted[:, None].astype(np.int64), axis=1)[:, 0]
         return sums(1.0 - chosen, offsets)
-    opens = np.array([letter_and_type(label)[0] in ("B", "S") for label in labels])
-    expected = sums(nodes[:, opens].sum(axis=1), offsets)
-    spans = [
-        (first + start, first + end, name)
-        for first, last in pairwise(offsets.tolist())
-        for start, end, name in conll_spans([labels[y] for y in predicted[first:last]])
-    ]
-    chances = exact_span_probabilities(scored, spans, predicted, labels)
+    expected = sums(expected_spans(scored, labels), offsets)
+    spans = predicted_spans(scored, labels)
+    chances = read_span_probabilities(scored, spans, labels)
     owners = np.searchsorted(offsets, [first for first, _, _ in spans], side="right") - 1
     right = np.bincount(owners, chances, len(expected))
     found = np.bincount(owners, minlength=len(expected))
@@ -78,38 +74,14 @@ def expected_errors(scored: ScoredSequences, labels: list[str]) -> Doubles:
     return errors
 
 
-def exact_span_probabilities(
-    scored: ScoredSequences,
-    spans: Sequence[TokenSpan],
-    predicted: npt.NDArray[np.int32],
-    labels: list[str],
-) -> Doubles:
-    """P(exactly this span) of each predicted span, also in schemes that do not mark its end.
-
-    spans: (first row, past the last one, type), in their order. In BIO, what goes on behind the
-    span is taken off: P(B I) - P(B I I).
-    """
-    rows = np.array([span[:2] for span in spans], np.int64).reshape(-1, 2)
-    found = scored.span_probabilities(rows, predicted)
-    ends = set(scored.data.offsets.tolist())
-    for label, y in ((label, y) for y, label in enumerate(labels)):
-        letter, name = letter_and_type(label)
-        if letter not in ("I", "E"):
-            continue
-        # Neighbours may share a row, the first of one and the one behind the other: by turns.
-        for turn in (0, 1):
-            chosen = [
-                k
-                for k in range(turn, len(spans), 2)
-                if spans[k][2] == name
-                and spans[k][1] not in ends
-                and letter_and_type(labels[predicted[spans[k][1] - 1]])[0] in ("B", "I")
-            ]
-            longer = rows[chosen] + np.array([0, 1])
-            continued = predicted.copy()
-            continued[longer[:, 1] - 1] = y
-            found[chosen] -= scored.span_probabilities(longer, continued)
-    return np.maximum(0.0, found)
+def predicted_spans(scored: ScoredSequences, labels: list[str]) -> list[TokenSpan]:
+    """The spans of the predicted labels: first row, past the last one, type."""
+    predicted = scored.labels()
+    return [
+        (first + start, first + end, name)
+        for first, last in pairwise(scored.data.offsets.tolist())
+        for start, end, name in conll_spans([labels[y] for y in predicted[first:last]])
+    ]
 
 
 def disagreement(marginals: Sequence[Doubles]) -> Doubles:

@@ -139,7 +139,8 @@ class PipelineTagger:
                 f"and the pipe {self.pipe.name!r} labels spans; pass a file of spans"
             )
         for rows in _batched(file.sequences, CHUNK_SEQUENCES):
-            docs = self._upstream([doc_of_words(self.nlp, [row[0] for row in own]) for own in rows])
+            words = ([row[0] for row in own] for own in rows)
+            docs = self._upstream([doc_of_words(self.nlp, own, whole=True) for own in words])
             gold: list[Label] = []
             for own in rows if file.n_fields > 1 else []:
                 labels_of = [row[-1] for row in own]
@@ -182,10 +183,16 @@ class PipelineTagger:
         return labels
 
 
-def doc_of_words(nlp: Language, words: list[str]) -> Doc:
-    """A doc with these words as tokens, with spaces between them unless they are letters."""
+def doc_of_words(nlp: Language, words: list[str], *, whole: bool = False) -> Doc:
+    """A doc with these words as tokens, with spaces between them unless they are letters.
+
+    whole: Whether they are one sentence, whatever punctuation is in it.
+    """
     letters = isinstance(nlp.tokenizer, CharacterTokenizer)
-    return Doc(nlp.vocab, words=words, spaces=[not letters] * len(words))
+    starts: list[bool | int | None] | None = None
+    if whole:
+        starts = [i == 0 for i in range(len(words))]
+    return Doc(nlp.vocab, words=words, spaces=[not letters] * len(words), sent_starts=starts)
 
 
 def _batched(items: Iterable[Item], n: int) -> Iterator[list[Item]]:

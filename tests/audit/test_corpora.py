@@ -51,12 +51,14 @@ def test_spelled_spans_are_read_back(spans, scheme):
 ROWS = {
     "BIO": ["B-PER", "I-PER", "O", "B-LOC", "B-LOC"],
     "IOB1": ["I-PER", "I-PER", "O", "I-LOC", "B-LOC"],
+    "IOE2": ["I-PER", "E-PER", "O", "E-LOC", "E-LOC"],
     "BIOES": ["B-PER", "E-PER", "O", "S-LOC", "S-LOC"],
     "BILUO": ["B-PER", "L-PER", "O", "U-LOC", "U-LOC"],
 }
 EXPECTED = {
     "BIO": ["B-PER", "I-PER", "O", "B-PER", "B-LOC"],
     "IOB1": ["I-PER", "I-PER", "O", "I-PER", "I-LOC"],
+    "IOE2": ["I-PER", "E-PER", "O", "E-PER", "E-LOC"],
     "BIOES": ["B-PER", "E-PER", "O", "S-PER", "S-LOC"],
     "BILUO": ["B-PER", "L-PER", "O", "U-PER", "U-LOC"],
 }

@@ -38,6 +38,16 @@ def test_words_come_from_arguments_files_and_the_standard_input(
     assert "exists" in refused("pronounce", model, text, "--output", output)
 
 
+def test_texts_in_other_encodings_are_read_or_refused(model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "latin.txt"
+    text.write_bytes("box Jos\xe9\n".encode("latin-1"))
+    assert "--encoding latin-1" in refused("pronounce", model, text)
+    assert "no encoding 'klingon'" in refused("pronounce", model, text, "--encoding", "klingon")
+    said = good("pronounce", model, text, "--encoding", "latin-1", "--nbest", "1")
+    assert said.splitlines()[1].split()[0] == "box"
+    assert "holds no text" in refused("pronounce", model, "-")
+
+
 def test_pipelines_that_pronounce_nothing_are_refused(tmp_path: Path) -> None:
     spacy.blank("en").to_disk(tmp_path / "blank")
     assert "no pipe treecrf_pronouncer" in refused("pronounce", tmp_path / "blank", "word")

@@ -37,6 +37,13 @@ def names(n: int, seed: int = 0) -> Data:
 X, Y = names(60)
 
 
+def test_folds_whose_models_lack_o_tell_nothing() -> None:
+    X = [[{"w": "a"}]] * 8 + [[{"w": "b"}], [{"w": "a"}]]
+    y = [["B-A"]] * 8 + [["O"], ["B-A"]]
+    model = new(rounds=4).fit(X, y).cross_calibrate(X, y)
+    assert model.temperature_ != 1.0
+
+
 @given(n=st.integers(2, 40), folds=st.integers(2, 8), seed=st.integers(0, 5))
 def test_each_sequence_is_judged_once_and_never_by_what_has_seen_it(
     n: int, folds: int, seed: int

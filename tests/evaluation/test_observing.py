@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from spacy_treecrf.columnar.model import ColumnModel
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.judging import judge
 from spacy_treecrf.evaluation.observing import Observed, error_ranges, observe
+from spacy_treecrf.labels.biluo import TokenSpan
 from spacy_treecrf.labels.schemes import conll_spans
 from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.taggers.column_tagger import ColumnTagger
@@ -46,29 +48,32 @@ def test_judged_as_evaluate_judges(weak: ColumnTagger, tmp_path: Path) -> None:
 
 
 def test_probabilities_are_those_of_all_labellings(weak: ColumnTagger, tmp_path: Path) -> None:
-    """P(labels of a span or error), against the sum over all labellings that have them."""
+    """P(a span), and P(labels of an error), against sums over all labellings that have them."""
     path = write_columns(tmp_path / "few.conll", [rows[:4] for rows in tiny_rows(6, seed=5)])
     observed = observed_by(weak, path)
     (chunk,) = weak.read(str(path), gold=True)[1]
     names = weak.model.labels
-    asked = []
-    for s, labels in enumerate(observed.judged.predicted):
-        spans = zip(conll_spans(labels), observed.span_probabilities[s], strict=True)
-        asked += [(s, start, end, float(p)) for (start, end, _), p in spans]
-    asked += [
-        (error.sequence, error.start, error.end, error.probability) for error in observed.errors
-    ]
     assert observed.errors
+    n_spans = 0
     with Workers(1) as workers:
-        for s, start, end, p in asked:
+        for s, predicted in enumerate(observed.judged.predicted):
             scored = Predictor(weak.model, workers).apply(chunk.data.part(s, s + 1))
-            chosen = [names.index(str(label)) for label in observed.judged.predicted[s]]
-            total = 0.0
-            for labels in product(range(len(names)), repeat=len(chosen)):
-                if list(labels[start:end]) == chosen[start:end]:
-                    one = np.array(labels, np.int32)
-                    total += float(np.exp(scored.log_probability_of(one)[0]))
-            assert p == pytest.approx(total, abs=1e-6)
+            of_spans: dict[TokenSpan, float] = defaultdict(float)
+            errors = [error for error in observed.errors if error.sequence == s]
+            of_errors = np.zeros(len(errors))
+            for ids in product(range(len(names)), repeat=len(predicted)):
+                p = float(np.exp(scored.log_probability_of(np.array(ids, np.int32))[0]))
+                labels = [names[y] for y in ids]
+                for span in conll_spans(labels):
+                    of_spans[span] += p
+                for i, error in enumerate(errors):
+                    if labels[error.start : error.end] == predicted[error.start : error.end]:
+                        of_errors[i] += p
+            wanted = [of_spans[span] for span in conll_spans(predicted)]
+            assert observed.span_probabilities[s] == pytest.approx(wanted, abs=1e-6)
+            assert [error.probability for error in errors] == pytest.approx(of_errors, abs=1e-6)
+            n_spans += len(wanted)
+    assert n_spans
 
 
 def test_errors_are_sorted_and_only_the_first_keep_their_rows(

@@ -127,6 +127,7 @@ def test_labels_of_spans_are_told_from_others(labels: list[str | None], expected
         (["I-X", "? B-X"], "IOB1"),
         (["O", ""], "BIO"),
         (["I-X", "B-X E-X"], "BIOES"),
+        (["I-X E-X O", "E-Y E-Y"], "IOE2"),
         (["I-X", "U-X"], "BILUO"),
     ],
 )

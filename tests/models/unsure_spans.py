@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.labels.schemes import as_ioe2, conll_spans, spelled
+from spacy_treecrf.labels.schemes import conll_spans, spelled
 
 WORDS = "abcd"
 HINTS = ["X1", "X2", "X3", "Y1", "Y2", "-", "?"]
@@ -28,9 +28,7 @@ def fitted(scheme: str, **settings: Any) -> BoostedCRF:
         starts = {start: f"{name}{end - start}" for start, end, name in spans}
         hints = [starts.get(t, "-") if draw.random() < 0.9 else "?" for t in range(n)]
         X.append([{"word": draw.choice(WORDS), "hint": hint} for hint in hints])
-        y.append(
-            as_ioe2(spelled(spans, n, "BIO")) if scheme == "IOE2" else spelled(spans, n, scheme)
-        )
+        y.append(spelled(spans, n, scheme))
     return BoostedCRF(rounds=8, linear_rounds=4, min_rows=1, **settings).fit(X, y)
 
 

@@ -16,13 +16,16 @@ from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from spacy_treecrf.suggest.uncertainty import STRATEGIES, disagreement, doubt, uncertainties
 from tests.engine.enumeration import enumerate_paths
 
-NAMES = ("BIO", "BIOES", "plain")
+NAMES = ("BIO", "IOB1", "IOE2", "BIOES", "BILUO", "plain")
 LENGTHS = (4, 1, 3, 5)
 
 
 @cache
-def model_of(scheme: str, seed: int = 0) -> BoostedCRF:
-    """A weak model of spans of one type; impossible label sequences have no probability."""
+def model_of(scheme: str, seed: int = 0, free: bool = False) -> BoostedCRF:
+    """A weak model of spans of one type.
+
+    free: Whether label sequences that training has not seen are possible, too.
+    """
     rng = np.random.default_rng(seed)
     X, y = [], []
     for _ in range(40):
@@ -39,7 +42,7 @@ def model_of(scheme: str, seed: int = 0) -> BoostedCRF:
                 t += 1
         plain = ["N" if word in "ab" and rng.random() < 0.8 else "V" for word in words]
         y.append(plain if scheme == "plain" else spelled(spans, n, scheme))
-    constraints = "none" if scheme == "plain" else "observed"
+    constraints = "none" if scheme == "plain" or free else "observed"
     return BoostedCRF(rounds=4, linear_rounds=2, min_rows=1, constraints=constraints).fit(X, y)
 
 
@@ -56,8 +59,9 @@ def enumerated(scored: ScoredSequences):
 
 
 @pytest.mark.parametrize("scheme", NAMES)
-def test_expected_errors_are_their_mean_over_all_label_sequences(scheme):
-    model = model_of(scheme)
+@pytest.mark.parametrize("free", [False, True])
+def test_expected_errors_are_their_mean_over_all_label_sequences(scheme, free):
+    model = model_of(scheme, free=free)
     scored, labels = scored_by(model), model.classes_
     predicted = scored.labels()
     found = uncertainties("wrong", scored, labels)

@@ -40,6 +40,18 @@ def test_pipelines_have_the_same_figures_on_docs_and_on_columns(tmp_path: Path) 
     assert figures.figures["nll_per_token"].value == pytest.approx(scores["treecrf_nll"], rel=1e-4)
 
 
+def test_sequences_of_column_files_stay_whole_whatever_punctuation_is_in_them(
+    tmp_path: Path,
+) -> None:
+    nlp = trained_nlp("ents", steps=1, model={"linear_rounds": 1}, sequence="punctuation")
+    rows = [["Ann", "B-PER"], [".", "O"], ["Bob", "B-PER"], ["left", "O"], [".", "O"]]
+    write_columns(tmp_path / "data.conll", [rows, rows[:1]])
+    tagger = PipelineTagger(nlp, pipe_of(nlp), "nlp", threads=1)
+    (chunk,) = tagger.read(str(tmp_path / "data.conll"), gold=True)[1]
+    assert [len(own) for own in chunk.rows] == [5, 1]
+    assert chunk.data.n_sequences == 2
+
+
 def test_spans_below_min_prob_are_not_predicted(tmp_path: Path) -> None:
     nlp = trained_nlp("ents", steps=1, model={"linear_rounds": 1}, min_prob=0.999999)
     tagger = PipelineTagger(nlp, pipe_of(nlp), "nlp", threads=1)

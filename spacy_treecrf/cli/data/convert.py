@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import print_json, refuse_existing, reports_errors, say
+from spacy_treecrf.cli.shared.options import Encoding
 
 EXAMPLES = """\b
 Formats: prodigy, label-studio, doccano, brat (a folder), conll, conllu, iob, spacy; and json of
@@ -46,6 +47,7 @@ def convert(
         str | None,
         typer.Option(help="How doccano and Label Studio count: utf-16, code-points."),
     ] = None,
+    encoding: Encoding = "utf-8",
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
@@ -61,7 +63,7 @@ def convert(
     from spacy_treecrf.formats.converting import Options
     from spacy_treecrf.formats.converting import convert as convert_texts
 
-    options = Options(lang, alignment, offsets, force)
+    options = Options(lang, alignment, offsets, force, encoding)
     tally = convert_texts(source, target, source_format, target_format, options)
     if as_json:
         print_json(tally.summary())

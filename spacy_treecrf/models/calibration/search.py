@@ -83,7 +83,7 @@ def found_correction(parts: Sequence[HeldOutLabels], wanted: Wanted) -> Correcti
     """What makes the probabilities of models honest on sequences that they have not seen.
 
     Unless the label O may be lowered, the temperature is the one at which labels are right as
-    often as the models say.
+    often as the models say. Where it may, models without O tell nothing.
     """
     wanted.check()
     if not wanted.outside:
@@ -91,13 +91,13 @@ def found_correction(parts: Sequence[HeldOutLabels], wanted: Wanted) -> Correcti
         temperature = honest_temperature(annotated)
         curve = honest_curve(annotated, temperature) if wanted.curve else None
         return Correction(temperature, curve=curve)
-    for part in parts:
-        if not can_lower_outside(part.labels, part.scored.chain.order):
-            lacks = "is of order 0" if OUTSIDE in part.labels else f"has no label {OUTSIDE!r}"
-            raise ValueError(
-                f"treecrf: the label O is to be lowered, and a model {lacks}; leave outside out"
-            )
-    return likely_correction(parts)
+    able = [part for part in parts if can_lower_outside(part.labels, part.scored.chain.order)]
+    if parts and not able:
+        lacks = "is of order 0" if OUTSIDE in parts[0].labels else f"has no label {OUTSIDE!r}"
+        raise ValueError(
+            f"treecrf: the label O is to be lowered, and a model {lacks}; leave outside out"
+        )
+    return likely_correction(able)
 
 
 def likely_correction(parts: Sequence[HeldOutLabels]) -> Correction:

@@ -49,6 +49,7 @@ class _Rows(NamedTuple):
 class Spelling:
     """How the labels of a model spell spans."""
 
+    names: Sequence[str]  # of the labels, by id
     parts: list[tuple[str, str]]  # letter out of B, I, E, S, O, and name of the span, by label id
     ids: dict[tuple[str, str], int]  # the reverse of parts
     begins: bool  # whether the first label of a span is one of its own: BIO, BIOES, BILUO
@@ -66,7 +67,12 @@ class Spelling:
                 "treecrf: the labels of this model do not spell spans; train it on BIO, IOE2, "
                 "BIOES or BILUO labels"
             )
-        return cls(parts, {part: i for i, part in enumerate(parts)}, begins, ends)
+        return cls(names, parts, {part: i for i, part in enumerate(parts)}, begins, ends)
+
+    @property
+    def may_be_iob1(self) -> bool:
+        """Whether IOB1 has labels of the same names: B and I alone."""
+        return self.begins and not self.ends
 
     def labels_of(self, name: str, n: int) -> list[int] | None:
         """Ids of the labels of a span of n tokens; None if the model lacks one of them."""

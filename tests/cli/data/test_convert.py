@@ -37,6 +37,17 @@ def test_texts_become_docs_and_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert "not empty" in refused("convert", target, tmp_path / "brat", "--to", "brat")
 
 
+def test_column_files_have_any_encoding(tmp_path: Path) -> None:
+    source, target = tmp_path / "latin.conll", tmp_path / "a.spacy"
+    source.write_bytes("Jos\xe9 B-PER\nran O\n".encode("latin-1"))
+    assert "--encoding latin-1" in refused("convert", source, target)
+    good("convert", source, target, "--encoding", "latin-1")
+    good("convert", target, tmp_path / "b.conll")
+    assert (tmp_path / "b.conll").read_text(encoding="utf-8") == "Jos\xe9\tB-PER\nran\tO\n\n"
+    other = ["--encoding", "latin-1", "--force"]
+    assert "is no column file" in refused("convert", target, tmp_path / "c.conll", *other)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 

@@ -21,4 +21,6 @@ def test_lists_are_written_and_not_replaced_by_accident(
     good("lists", "es", "-o", output, "--force")
     assert "Alemania" in (output / "country.txt").read_text(encoding="utf8").splitlines()
     assert "is a file" in refused("lists", "es", "-o", output / "country.txt")
+    good("lists", "ES", "-o", output, "--force")
+    assert "Alemania" in (output / "country.txt").read_text(encoding="utf8").splitlines()
     assert "no language 'qq'" in refused("lists", "qq", "-o", tmp_path / "other")

@@ -85,6 +85,14 @@ def test_other_things_than_models_are_refused_beside_one() -> None:
         fitted("BIO").predict_spans(inputs(1), beside=["model"])  # type: ignore[list-item]
 
 
+def test_models_of_iob1_are_refused() -> None:
+    """Their labels have the names of BIO, and I begins most spans."""
+    model = fitted("IOB1")
+    for ask in (model.predict_spans, model.expected_f1):
+        with pytest.raises(ValueError, match=r"^treecrf: of .* so its labels are IOB1; .*to_bio"):
+            ask(inputs(30))
+
+
 def test_labels_of_ioe2_without_types_spell_spans() -> None:
     spelling = Spelling.of(["I", "E", "O"])
     assert (spelling.begins, spelling.ends) == (False, True)
