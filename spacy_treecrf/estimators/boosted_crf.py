@@ -320,6 +320,8 @@ class BoostedCRF(LinearFeatures):
         return highest_f1(*possible_spans(self._with_others(beside), X))
 
     def _with_others(self, beside: Sequence[BoostedCRF]) -> list[BoostedCRF]:
+        if isinstance(beside, BoostedCRF):
+            raise ValueError("treecrf: beside is one model; use a list of models")
         for each in beside:
             if not isinstance(each, BoostedCRF):
                 raise ValueError(

@@ -83,6 +83,8 @@ def test_labels_that_spell_no_spans_are_refused() -> None:
 def test_other_things_than_models_are_refused_beside_one() -> None:
     with pytest.raises(ValueError, match=r"^treecrf: beside holds a str"):
         fitted("BIO").predict_spans(inputs(1), beside=["model"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"^treecrf: beside is one model; use a list"):
+        fitted("BIO").predict_spans(inputs(1), beside=fitted("BIO"))  # type: ignore[arg-type]
 
 
 def test_models_of_iob1_are_refused() -> None:
