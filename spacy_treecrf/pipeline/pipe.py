@@ -17,6 +17,7 @@ from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_la
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.labels.biluo import write_span
 from spacy_treecrf.pipeline.annotating import annotate
+from spacy_treecrf.pipeline.checked_setting import share, share_of_spans, weight
 from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
 from spacy_treecrf.pipeline.evidence.document_evidence import Weights, with_document_evidence
@@ -32,7 +33,6 @@ from spacy_treecrf.pipeline.likelihood import likelihood_of
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
 from spacy_treecrf.pipeline.predictions import (
     Prediction,
-    check_expected_f1,
     predictions_of,
     with_probabilities,
 )
@@ -71,6 +71,11 @@ class TreeCRF(StoredPipe):
     """
 
     # Many parameters: those of the factory, which come from the block of a config.
+    min_prob = share()
+    expected_f1 = share_of_spans()
+    agreement = weight()
+    parallels = weight()
+
     def __init__(
         self,
         vocab: Vocab,
@@ -93,10 +98,6 @@ class TreeCRF(StoredPipe):
             raise ValueError(
                 f"treecrf: setting 'rounds_per_step' is {rounds_per_step}; use 1 or more"
             )
-        if not 0.0 <= min_prob <= 1.0:
-            raise ValueError(f"treecrf: setting 'min_prob' is {min_prob}; use 0 to 1")
-        check_expected_f1(expected_f1, task)
-        Weights(agreement, parallels).check(task)
         self.vocab = vocab
         self.model = model
         self.name = name

@@ -19,7 +19,6 @@ from spacy_treecrf.labels.biluo import (
     prefix_and_name,
     spans_in_sequences,
 )
-from spacy_treecrf.pipeline.tasks.task import Task
 
 if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
     from spacy_treecrf.engine.chain.span_choice import SpanLabels
@@ -33,16 +32,6 @@ class Prediction(NamedTuple):
     spans: list[TokenSpan]  # that the labels stand for; none where labels are no spans
     probabilities: npt.NDArray[np.float64] | None = None  # of these labels; None: not wanted
     span_probabilities: list[float] | None = None  # of these spans
-
-
-def check_expected_f1(value: float, task: Task) -> None:
-    """Refuse a setting `expected_f1` that is no F1, or one for a task without spans."""
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"treecrf: setting 'expected_f1' is {value}; use 0 to 1")
-    if value and task.constraints != "biluo":
-        raise ValueError(
-            f"treecrf: setting 'expected_f1' is {value}, and the task has no spans; use 0"
-        )
 
 
 def predictions_of(

@@ -38,19 +38,6 @@ class Weights(NamedTuple):
     agreement: float | None
     parallels: float | None
 
-    def check(self, task: Task) -> None:
-        """Refuse a setting that is no weight, or one for a task without spans."""
-        for name, weight in self._asdict().items():
-            if weight is None:
-                continue
-            if not is_weight(weight):
-                raise ValueError(f"treecrf: setting {name!r} is {weight}; use 0 to 1, or null")
-            if weight and task.constraints != "biluo":
-                raise ValueError(
-                    f"treecrf: setting {name!r} is {weight}, and the task has no spans; use 0 or "
-                    "null"
-                )
-
     def initial(self, task: Task) -> dict[str, float]:
         """The weights of a newly initialized pipe, by name: where they are None, those of the task.
 
