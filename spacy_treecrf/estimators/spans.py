@@ -28,6 +28,8 @@ from spacy_treecrf.models.spans.spans_for_f1 import (
     highest_f1,
 )
 
+# How many spans there are for each that B begins, at least, where labels must be those of IOB1.
+OF_IOB1 = 5.0
 # Sequences that several models score together.
 SPANS_OF_MODELS_AT_ONCE = 500
 
@@ -74,7 +76,7 @@ def _refuse_iob1(expected: npt.NDArray[np.float64], read: npt.NDArray[np.float64
     expected: How many spans B begins, for each model. read: How many begin in any way, or 0.
     """
     for n_expected, n_read in zip(expected, read, strict=True):
-        if n_read > 1.0 and n_read > 2.0 * n_expected:
+        if n_read > OF_IOB1 * max(1.0, n_expected):
             raise ValueError(
                 f"treecrf: of {n_read:.0f} spans that a model expects, {n_expected:.0f} begin with "
                 "B, so its labels are IOB1; train it on BIO labels, which "
