@@ -70,12 +70,12 @@ class TreeCRF(StoredPipe):
     parallels: the same weight of what it says at places of the doc that look alike, as in lists.
     """
 
-    # Many parameters: those of the factory, which come from the block of a config.
     min_prob = share()
     expected_f1 = share_of_spans()
     agreement = weight()
     parallels = weight()
 
+    # Many parameters: those of the factory, which come from the block of a config.
     def __init__(
         self,
         vocab: Vocab,
