@@ -15,6 +15,7 @@ from spacy.tokens import Doc, DocBin, Token
 from spacy.util import load_config, load_config_from_str
 
 from spacy_treecrf.configs.ready_configs import OF_WORDS, TASKS, ready_config, with_value
+from spacy_treecrf.features import clusters
 from tests.cli.calls import call, good, refused
 from tests.fresh_environment import ROOT
 from tests.pipeline.made_up_docs import letter_docs, word_docs
@@ -154,8 +155,11 @@ def test_every_config_trains_through_spacy(task: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("lang", "lacks"), [("nl", True), ("es", False), (None, False)])
 def test_clusters_that_a_language_lacks_are_told_of_at_once(
-    lang: str | None, lacks: bool, tmp_path: Path
+    lang: str | None, lacks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As if spacy-lookups-data were there, which has clusters of a few languages."""
+    tables = {language: {clusters.TABLE: tmp_path} for language in ("de", "en", "es")}
+    monkeypatch.setattr(clusters, "_installed_tables", lambda own: tables.get(own, {}))
     language = ["--lang", lang] if lang else []
     result = call("init", "ner", *language, "--features", "clusters", "-o", tmp_path / "ner.cfg")
     assert result.exit_code == 0
