@@ -56,7 +56,7 @@ ROOMS = {
     "columnar": ENGINE | {"models", "estimators", "features"},
     "evaluation": ENGINE | {"models", "models/memm", "models/spans", "columnar"},
     "pipeline": ENGINE
-    | {"models", "models/secoc", "models/memm", "models/calibration"}
+    | {"models", "models/secoc", "models/memm", "models/calibration", "models/spans"}
     | {"features", "evaluation", "explain"}
     | {"pipeline/tasks", "pipeline/gold", "pipeline/evidence"},
     "pipeline/tasks": BASE,
@@ -89,7 +89,7 @@ ROOMS = {
 }
 # The command line stands above all rooms.
 ROOMS["cli/shared"] = set(ROOMS)
-ROOMS["cli/data"] = set(ROOMS)
+ROOMS["cli/corpora"] = set(ROOMS)
 ROOMS["cli"] = set(ROOMS)
 MOST_MODULES = 25  # in a folder
 # Modules of the engine that may import numba.

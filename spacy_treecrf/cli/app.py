@@ -10,6 +10,7 @@ from spacy_treecrf import __version__
 from spacy_treecrf.cli import (
     average,
     calibrate,
+    cross_calibrate,
     distill,
     distribute,
     evaluate,
@@ -27,7 +28,7 @@ from spacy_treecrf.cli import (
     tune,
     warmup,
 )
-from spacy_treecrf.cli.data import audit, convert, corpus, lists, suggest, vectors
+from spacy_treecrf.cli.corpora import audit, convert, corpus, lists, suggest, vectors
 
 app = typer.Typer(
     name="spacy-treecrf",
@@ -65,6 +66,7 @@ app.command("suggest", epilog=suggest.EXAMPLES)(suggest.suggest)
 app.command("plot", epilog=plot.EXAMPLES)(plot.plot)
 app.command("average", epilog=average.EXAMPLES)(average.average)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
+app.command("cross-calibrate", epilog=cross_calibrate.EXAMPLES)(cross_calibrate.cross_calibrate)
 app.command("distill", epilog=distill.EXAMPLES)(distill.distill)
 app.command("prune", epilog=prune.EXAMPLES)(prune.prune)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import model_input, refuse_existing, reports_errors, say
-from spacy_treecrf.cli.shared.options import Encoding
+from spacy_treecrf.cli.shared.options import Encoding, ForF1
 from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipeline
 
 if TYPE_CHECKING:
+    from spacy.language import Language
+
     from spacy_treecrf.evaluation.tagger import Tagger
     from spacy_treecrf.models.calibration.search import Wanted
     from spacy_treecrf.models.crf import CRF
+    from spacy_treecrf.pipeline.pipe import TreeCRF
+    from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
 EXAMPLES = """\b
 Examples:
@@ -23,11 +27,12 @@ Examples:
   spacy-treecrf calibrate training/ner/model-best dev.spacy -o training/ner/honest
   spacy-treecrf calibrate training/stress/model-best dev.spacy -o training/stress/honest --curve
 
-Dev data must not be those that the model was trained on: it is too sure of them. Calibrate before
-you prune.
+Dev data must not be those that the model was trained on: it is too sure of them; where there are no
+others, see `cross-calibrate`. Calibrate before you prune.
 """
 
 
+# Many parameters: typer makes an option of each.
 @reports_errors
 def calibrate(
     model: Annotated[
@@ -49,6 +54,7 @@ def calibrate(
         bool,
         typer.Option("--curve", help="Other numbers where the model is less sure; slower."),
     ] = False,
+    for_f1: ForF1 = False,
 ) -> None:
     """Make probabilities honest: divide all scores by a number that held-out data tell.
 
@@ -61,17 +67,22 @@ def calibrate(
     a number that depends on how unsure the model is of it: labels of every probability are then
     right as often as they say; some labels may change, and predictions are slower. Probabilities
     agree with each other as before. Use one of both options.
+
+    With --for-f1 the setting expected_f1 of a pipe becomes the F1 that it then expects of the dev
+    data: from now on it sets the spans that serve F1 best, not those of the best labelling.
     """
     from spacy_treecrf.models.calibration.search import Wanted
 
     wanted = Wanted(outside, curve)
     wanted.check()
     if model_input(model).is_file():
+        refuse_for_f1(for_f1)
         refuse_existing(output, force, model_input(model), dev)
         _calibrate_file(model, dev, output, encoding, wanted)
     else:
         refuse_folder(output, force, [model])
-        _calibrate_pipeline(model, dev, output, encoding, pipe, wanted)
+        tagger = pipeline_tagger(model, pipe)
+        _calibrate_pipeline(tagger, dev, output, encoding, wanted, for_f1)
     say(f"wrote {output}")
 
 
@@ -85,14 +96,41 @@ def _calibrate_file(model: str, dev: str, output: Path, encoding: str, wanted: W
 
 
 def _calibrate_pipeline(
-    model: str, dev: str, output: Path, encoding: str, pipe: str | None, wanted: Wanted
+    tagger: PipelineTagger, dev: str, output: Path, encoding: str, wanted: Wanted, for_f1: bool
 ) -> None:
+    from spacy_treecrf.pipeline.calibrating import require_spans
+
+    nlp, pipe = tagger.nlp, tagger.pipe
+    if for_f1:
+        require_spans(pipe)
+    pipe.shim.learned = calibrated(tagger, dev, encoding, wanted)
+    if for_f1:
+        chunks = tagger.read(dev, gold=True, encoding=encoding)[1]
+        serve_f1(nlp, pipe, pipe.f1_expected_of(doc for own in chunks for doc in own.docs or ()))
+    write_pipeline(nlp, output)
+
+
+def pipeline_tagger(model: str, pipe: str | None) -> PipelineTagger:
+    """The tagger of a pipeline, by the name of its treecrf pipe."""
     from spacy_treecrf.taggers.loading import load_pipe
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
-    nlp, found = load_pipe(model, pipe)
-    found.shim.learned = calibrated(PipelineTagger(nlp, found, model), dev, encoding, wanted)
-    write_pipeline(nlp, output)
+    return PipelineTagger(*load_pipe(model, pipe), model)
+
+
+def refuse_for_f1(for_f1: bool) -> None:
+    """Refuse --for-f1 of a model for column files, whose labels are those of the best sequence."""
+    if for_f1:
+        raise ValueError(
+            "treecrf: --for-f1 changes a setting of pipelines; leave it out for a model of column "
+            "files"
+        )
+
+
+def serve_f1(nlp: Language, pipe: TreeCRF, expected_f1: float) -> None:
+    """Let a pipe set the spans that serve F1 best, also when it is stored and loaded again."""
+    pipe.expected_f1 = nlp.get_pipe_config(pipe.name)["expected_f1"] = round(expected_f1, 3)
+    say(f"expected F1 {100 * pipe.expected_f1:.1f} %, which spans are chosen by")
 
 
 def calibrated(tagger: Tagger, dev: str, encoding: str, wanted: Wanted) -> CRF:

@@ -23,6 +23,7 @@ WINDOWS = {"word": 2, "letter": 6, "value": 2, "number": 1}
 PREFIXES = (2, 3, 4)
 SUFFIXES = (1, 2, 3, 4)
 SHAPE_WINDOW = 1
+SPELLING = ".lower[0]"  # behind the number of a column of words: the feature of the word itself
 NGRAMS = (2, 3)
 NGRAM_WINDOW = 3
 
@@ -44,8 +45,9 @@ class Template:
         """The number, from 1, of the first column of words, which word features are about."""
         if "word" not in self.kinds:
             raise ValueError(
-                "treecrf: --features describes words, and no column of the file holds words; name "
-                "one, e.g. --columns 1=word, or leave --features out"
+                "treecrf: no column of the training file holds words, which --features and "
+                "--new-names are about; name one to `train`, e.g. --columns 1=word, or leave the "
+                "option out"
             )
         return self.kinds.index("word") + 1
 

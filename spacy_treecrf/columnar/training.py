@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from spacy_treecrf.columnar.model import ColumnModel, TrainingCurve
-from spacy_treecrf.columnar.template import Template
+from spacy_treecrf.columnar.template import SPELLING, Template
 from spacy_treecrf.columnar.word_features import WordFeatures
 from spacy_treecrf.estimators import BoostedCRF
 from spacy_treecrf.models.model import TrainingInterrupted
@@ -62,6 +64,19 @@ def fit(
     except TrainingInterrupted as stopped:
         raise TrainingStopped(ColumnModel(template, estimator.model_, curve, words)) from stopped
     return ColumnModel(template, estimator.model_, curve, words)
+
+
+def cross_calibrated(
+    model: ColumnModel, training: Data, folds: int, new_names: bool
+) -> ColumnModel:
+    """The model with honest probabilities, by models of folds of its own training data.
+
+    new_names: Whether words in the spans of a fold are new to the model that judges it.
+    """
+    estimator = _resumed(model, {}, sys.stderr.isatty(), change=False)
+    new = f"{model.template.word_column}{SPELLING}" if new_names else None
+    estimator.cross_calibrate(*training, folds=folds, new=new)
+    return replace(model, crf=estimator.model_)
 
 
 def _resumed(

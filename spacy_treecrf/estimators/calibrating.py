@@ -1,23 +1,18 @@
-"""Calibration of estimators, by held-out sequences or by cross-fitting.
-
-To cross-fit is to let each part of the training data be judged by a model of the other parts. What
-is wrong with these models is wrong with the model of all parts, which then needs no held-out data.
-"""
+"""Calibration of estimators, by held-out sequences or by cross-fitting."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import pairwise
-from typing import Any
 
 from spacy_treecrf.engine.row_storage import IN_MEMORY
 from spacy_treecrf.estimators.base import SequenceEstimator
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences, checked
 from spacy_treecrf.estimators.encoding import encode_held_out
+from spacy_treecrf.estimators.progress import watched
 from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.labels.schemes import are_span_labels
+from spacy_treecrf.models.calibration.folds import Fold, cut_into_folds, names_of
 from spacy_treecrf.models.calibration.search import (
     HeldOutLabels,
     Wanted,
@@ -27,8 +22,6 @@ from spacy_treecrf.models.calibration.search import (
 from spacy_treecrf.models.correction import Correction
 from spacy_treecrf.models.predictor import Predictor
 
-# Numbers of sequences to learn from, and of those to judge.
-Fold = tuple[list[int], list[int]]
 # Sequences that a fitted estimator has not learned from, and their labels.
 Judged = tuple[SequenceEstimator, FeatureSequences, LabelSequences]
 
@@ -79,7 +72,7 @@ def cross_fitted(
         "verbose": False,
         "callback": None,
     }
-    for known, held in folds_of(X, y, folds, new):
+    for known, held in watched(folds_of(X, y, folds, new), estimator.verbose):
         fitted = type(estimator)(**parameters).fit([X[i] for i in known], [y[i] for i in known])
         known_labels = set(fitted.classes_)
         if any(label in known_labels for i in held for label in y[i]):  # else it tells nothing
@@ -97,41 +90,32 @@ def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None
             f"treecrf: folds is {folds!r}, and X holds {len(X)} sequences; use an integer from 2 "
             "to their number"
         )
-    bounds = [len(X) * k // folds for k in range(folds + 1)]
-    values: Sequence[set[Any]] = [set()] * len(X) if new is None else span_values(X, y, new)
-    found = []
-    for first, last in pairwise(bounds):
-        held = range(first, last)
-        of_held = set[Any]().union(*(values[i] for i in held))
-        known = [i for i in range(len(X)) if i not in held and not values[i] & of_held]
+    names = None if new is None else span_values(X, y, new)
+    found = cut_into_folds(len(X), folds, names)
+    for known, held in found:
         if new is not None and not any(label is not None for i in known for label in y[i]):
             raise ValueError(
-                f"treecrf: without the values of {new!r} that the sequences {first} to {last - 1} "
-                "have in spans, nothing is left to learn from; use more folds, or new=None"
+                f"treecrf: without the values of {new!r} that the sequences {held[0]} to "
+                f"{held[-1]} have in spans, nothing is left to learn from; use more folds, or "
+                "new=None"
             )
-        found.append((known, [*held]))
     return found
 
 
-def span_values(X: FeatureSequences, y: LabelSequences, key: str) -> list[set[Any]]:
+def span_values(X: FeatureSequences, y: LabelSequences, key: str) -> list[set[Hashable]]:
     """The values of a key in the spans of each sequence that are more often in spans than not."""
-    inside: Counter[Any] = Counter()
-    anywhere: Counter[Any] = Counter()
-    of_sequences = []
-    for items, labels in zip(X, y, strict=True):
-        pairs = [
-            (item[key], label)
+    of_sequences = [
+        [
+            (item[key], label != OUTSIDE)
             for item, label in zip(items, labels, strict=True)
             if isinstance(item, Mapping) and key in item and label is not None
             if isinstance(item[key], Hashable)  # lists of values are no words
         ]
-        own = [value for value, label in pairs if label != OUTSIDE]
-        anywhere.update(value for value, _ in pairs)
-        inside.update(own)
-        of_sequences.append(set(own))
-    if not inside:
+        for items, labels in zip(X, y, strict=True)
+    ]
+    if not any(in_span for pairs in of_sequences for _, in_span in pairs):
         raise ValueError(
             f"treecrf: new is {key!r}, and no item of X in a span has this key with one value; "
             "name the key of the word, or use new=None"
         )
-    return [{v for v in own if 2 * inside[v] > anywhere[v]} for own in of_sequences]
+    return names_of(of_sequences)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from spacy_treecrf.engine.boosting.rounds import Callback, RoundInfo, kept_line
+
+T = TypeVar("T")
+
+
+def watched(folds: Sequence[T], verbose: bool) -> Iterator[T]:
+    """The folds of a cross-fitting, with a progress bar if it is wanted."""
+    from tqdm import tqdm
+
+    return iter(tqdm(folds, unit="fold", disable=not verbose))
 
 
 class Progress:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from spacy.tokens import Doc
 
-from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.explain.explainer import Question, explainer_of
 from spacy_treecrf.explain.explanation import (
     Alternative,
@@ -18,27 +17,14 @@ from spacy_treecrf.explain.explanation import (
     TokenExplanation,
 )
 from spacy_treecrf.explain.reading import Asked
-from spacy_treecrf.models.predictor import Predictor, ScoredSequences
+from spacy_treecrf.models.predictor import Predictor
 from spacy_treecrf.pipeline.combining import best_labellings
+from spacy_treecrf.pipeline.pipe_protocols import ScoringPipe
 from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
-from spacy_treecrf.pipeline.shim import ModelShim
-from spacy_treecrf.pipeline.tasks.task import Task
 
 # Annotation that a doc with another word in it keeps.
 KEPT = ("TAG", "POS", "MORPH", "LEMMA", "DEP", "HEAD", "SENT_START", "ENT_IOB", "ENT_TYPE")
 TOKEN = "token"  # the column of effects that replace a whole word
-
-
-class ExplainedPipe(Protocol):
-    """What is used of a pipe that explains docs."""
-
-    task: Task
-    expected_f1: float
-
-    @property
-    def shim(self) -> ModelShim: ...
-    def encode(self, docs: Sequence[Doc]) -> Sequences: ...
-    def agreed(self, docs: Sequence[Doc], scored: ScoredSequences) -> ScoredSequences: ...
 
 
 @dataclass(frozen=True)
@@ -48,13 +34,13 @@ class DocExplainer:
     As for marginals, what the doc is annotated with already rules no label out.
     """
 
-    pipe: ExplainedPipe
+    pipe: ScoringPipe
     doc: Doc
     asked: Asked
     prediction: Prediction
 
     @classmethod
-    def of(cls, pipe: ExplainedPipe, doc: Doc, predictor: Predictor) -> DocExplainer:
+    def of(cls, pipe: ScoringPipe, doc: Doc, predictor: Predictor) -> DocExplainer:
         scored = pipe.agreed([doc], predictor.apply(pipe.encode([doc])))
         has_spans = pipe.task.constraints == "biluo"
         labels = pipe.shim.labels

@@ -15,7 +15,6 @@ from thinc.api import Model, Optimizer
 
 from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.labels.biluo import write_span
 from spacy_treecrf.pipeline.annotating import annotate
 from spacy_treecrf.pipeline.checked_setting import share, share_of_spans, weight
 from spacy_treecrf.pipeline.confidence import register_extensions
@@ -27,9 +26,8 @@ from spacy_treecrf.pipeline.label_names import (
     check_label,
     names_of,
     sequence_labels,
-    unknown_label,
 )
-from spacy_treecrf.pipeline.likelihood import likelihood_of
+from spacy_treecrf.pipeline.likelihood import likelihood_of_examples, probability_of_span
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
 from spacy_treecrf.pipeline.predictions import (
     Prediction,
@@ -37,7 +35,7 @@ from spacy_treecrf.pipeline.predictions import (
     with_probabilities,
 )
 from spacy_treecrf.pipeline.presets import allowed_labels_on
-from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, cut, mode_of, starts_of
+from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, cut, mode_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.stored_pipe import StoredPipe
 from spacy_treecrf.pipeline.tasks.task import Task
@@ -46,6 +44,7 @@ if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not befor
     from spacy_treecrf.explain.explanation import SequenceExplanation
     from spacy_treecrf.features.extractor import FeatureExtractor
     from spacy_treecrf.models.predictor import Best, Predictor, ScoredSequences
+    from spacy_treecrf.pipeline.calibrating import CrossCalibration
     from spacy_treecrf.pipeline.learning import Learner
 
 
@@ -232,7 +231,7 @@ class TreeCRF(StoredPipe):
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, float]:
         """The loss of `update` and no gradient: trees are not trained by one."""
-        return self._likelihood(list(examples))["treecrf_nll"] or 0.0, 0.0
+        return likelihood_of_examples(self, list(examples))["treecrf_nll"] or 0.0, 0.0
 
     def calibrate(
         self, examples: Iterable[Example], outside: bool = False, curve: bool = False
@@ -247,23 +246,34 @@ class TreeCRF(StoredPipe):
         the model is of it, so that labels of every probability are right as often as they say;
         predictions are slower then. With each of them some labels change. Returns the temperature.
         """
-        from spacy_treecrf.models.calibration.search import (
-            HeldOutLabels,
-            Wanted,
-            calibratable,
-            found_correction,
-        )
+        from spacy_treecrf.pipeline.calibrating import calibrate
 
         examples = list(examples)
         validate_examples(examples, "TreeCRF.calibrate")
-        crf = calibratable(self.shim.trained, f"the pipe {self.name!r}")
-        ids = self.learner.label_ids(self.learner.gold(examples))
-        with self._predictor() as predictor:
-            data = self.encode([example.predicted for example in examples])
-            held_out = HeldOutLabels.of(predictor, data, ids)
-            correction = found_correction([held_out], Wanted(outside, curve))
-        self.shim.learned = crf.corrected(correction)
-        return correction.temperature
+        return calibrate(self, examples, outside, curve)
+
+    def cross_calibrate(
+        self,
+        examples: Iterable[Example],
+        folds: int = 5,
+        new_names: bool = False,
+        outside: bool | None = None,
+        report: Callable[[int, int], None] | None = None,
+    ) -> "CrossCalibration":
+        """Calibrate a trained pipe by its own training examples, without any held-out data.
+
+        Their texts are cut into folds, each of which is judged by a twin of the pipe that has
+        learned from the others in as many rounds: so this takes `folds` trainings. What makes the
+        twins honest is applied to this pipe. Pipes before it must have run on predicted docs.
+        new_names: For text of another kind, whose names are new: twins have learned from no text
+        that shares a name with those they judge. outside: As in `calibrate`; None: where labels
+        are spans. report: A function that is told how many rounds are done, and of how many.
+        """
+        from spacy_treecrf.pipeline.calibrating import cross_calibrate
+
+        examples = list(examples)
+        validate_examples(examples, "TreeCRF.cross_calibrate")
+        return cross_calibrate(self, examples, folds, new_names, outside, report)
 
     # -- prediction
 
@@ -307,6 +317,22 @@ class TreeCRF(StoredPipe):
         """The sequences of a doc, scored without regard to what it is annotated with."""
         return self.agreed([doc], predictor.apply(self.encode([doc])))
 
+    def scored(self, docs: Sequence[Doc]) -> "Iterator[ScoredSequences]":
+        """The sequences of docs, some after others, scored without regard to annotation."""
+        with self.predictor() as predictor:
+            for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
+                yield self.agreed(some, predictor.apply(self.encode(some)))
+
+    def f1_expected_of(self, docs: Iterable[Doc]) -> float:
+        """The F1 that the pipe expects of the spans of docs that serve it best.
+
+        It follows from the probabilities alone, which must be honest. As the setting
+        `expected_f1`, it makes the pipe choose these spans.
+        """
+        from spacy_treecrf.pipeline.calibrating import f1_expected_of
+
+        return f1_expected_of(self, list(docs))
+
     def decode(self, docs: Sequence[Doc], scored: "ScoredSequences") -> list[Prediction]:
         """What `predict` says of docs whose sequences are scored already."""
         has_spans = self.task.constraints == "biluo"
@@ -331,7 +357,7 @@ class TreeCRF(StoredPipe):
 
     def marginals(self, doc: Doc) -> npt.NDArray[np.float64]:
         """P(label) of every token: (n_tokens, len(sequence_labels))."""
-        with self._predictor() as predictor:
+        with self.predictor() as predictor:
             return self._applied(predictor, doc).marginals()
 
     def teach(self, docs: Iterable[Doc]) -> None:
@@ -342,7 +368,7 @@ class TreeCRF(StoredPipe):
         """
         from spacy_treecrf.pipeline.gold.soft_gold import store_lattice
 
-        with self._predictor() as predictor:
+        with self.predictor() as predictor:
             free = predictor.without_rules()
             for some in by_tokens(list(docs), BLOCK_TOKENS * predictor.workers.threads):
                 (nodes, pairs), first = free.apply(self.encode(some)).lattice(), 0
@@ -360,7 +386,7 @@ class TreeCRF(StoredPipe):
 
         n = min(check_nbest(n), len(self.shim.labels) ** min(len(doc), 64))
         check_nbest_labels(n, len(doc))
-        with self._predictor() as predictor:
+        with self.predictor() as predictor:
             found = self._applied(predictor, doc).nbest(n)
         return best_labellings(found, self.shim.labels, n)
 
@@ -371,7 +397,7 @@ class TreeCRF(StoredPipe):
         They are those without a temperature curve.
         """
         found: list[Best] = []
-        with self._predictor() as predictor:
+        with self.predictor() as predictor:
             uncurved = predictor.uncurved()
             for some in by_tokens(docs, BLOCK_TOKENS * predictor.workers.threads):
                 found += uncurved.apply(self.encode(some)).nbest(check_nbest(n))
@@ -382,20 +408,7 @@ class TreeCRF(StoredPipe):
 
         0 for an empty span and for one that runs over the end of a sequence.
         """
-        label = span.label_ if label is None else label
-        if self.task.constraints != "biluo":
-            raise ValueError("treecrf: only entities and spans have a span's probability")
-        if label not in self.labels:
-            raise unknown_label(label, self.name, self.labels)
-        starts = starts_of(span.doc, self.sequence).tolist()
-        if not len(span) or any(span.start < s < span.end for s in starts):
-            return 0.0
-        wanted: list[str | None] = [None] * len(span.doc)
-        write_span(wanted, span.start, span.end, label)
-        ids = self.learner.label_ids([wanted])
-        with self._predictor() as predictor:
-            scored = self._applied(predictor, span.doc)
-            return float(scored.span_probabilities(np.array([[span.start, span.end]]), ids)[0])
+        return probability_of_span(self, span, span.label_ if label is None else label)
 
     def explain(
         self,
@@ -423,7 +436,7 @@ class TreeCRF(StoredPipe):
         question = question_of(self.shim.labels, label, against, interactions, effects)
         if nbest:
             check_nbest_labels(check_nbest(nbest), len(doc))
-        with self._predictor() as predictor:
+        with self.predictor() as predictor:
             explained = DocExplainer.of(self, doc, predictor)
             found = explained.tokens(explained.chosen(tokens), question, words)
             return explained.sequence(found, nbest)
@@ -441,27 +454,10 @@ class TreeCRF(StoredPipe):
         scores = (self.scorer or self.task.score)(examples, **kwargs)
         main = [key for key, weight in self.task.score_weights.items() if weight]
         own = {"treecrf_score": scores.get(main[0]) if main else None}
-        own |= self._likelihood(examples, agreed=True)
+        own |= likelihood_of_examples(self, examples, agreed=True)
         if self.name != "treecrf":  # so that several pipes can be told apart
             own |= {f"{self.name}{key.removeprefix('treecrf')}": own[key] for key in tuple(own)}
         return {**scores, **own}
-
-    def _likelihood(
-        self, examples: Sequence[Example], agreed: bool = False
-    ) -> dict[str, float | None]:
-        """-log P(annotation) per token and calibration error.
-
-        agreed: Of the probabilities that the pipe gives, and not of those that it learns by.
-        """
-        learner = self.learner
-        ids = learner.label_ids(learner.gold(examples))
-        docs = [example.predicted for example in examples]
-        with self._predictor() as predictor:
-            # As in training: rules that gold breaks would leave out what the model does worst.
-            scored = predictor.without_rules().apply(self.encode(docs))
-            if agreed:
-                scored = self.agreed(docs, scored)
-            return likelihood_of(scored, ids)
 
     # -- arrays
 
@@ -476,7 +472,8 @@ class TreeCRF(StoredPipe):
         return allowed_labels_on(docs, self.task, self.sequence, self.shim.labels)
 
     @contextmanager
-    def _predictor(self) -> "Iterator[Predictor]":
+    def predictor(self) -> "Iterator[Predictor]":
+        """A predictor of the model; its threads end with the block."""
         predictor = self.shim.new_predictor()
         with predictor.workers:
             yield predictor

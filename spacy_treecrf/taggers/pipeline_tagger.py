@@ -65,7 +65,15 @@ class PipelineTagger:
     def _n_chunks(self, n: int) -> int:
         return -(-n // CHUNK_SEQUENCES)
 
-    def _examples(self, source: str) -> tuple[int, Iterator[tuple[Doc, Any]]]:
+    def training_examples(self, source: str) -> list[Example]:
+        """The examples of a .spacy file as the config reads training data, after other pipes."""
+        examples = [example for _, example in self._examples(source, "train")[1]]
+        docs = self._upstream([example.predicted for example in examples])
+        for example, doc in zip(examples, docs, strict=True):
+            example.predicted = doc
+        return examples
+
+    def _examples(self, source: str, part: str = "dev") -> tuple[int, Iterator[tuple[Doc, Any]]]:
         try:
             n = len(DocBin(store_user_data=True).from_disk(source))
         except OSError as error:
@@ -79,22 +87,22 @@ class PipelineTagger:
             ) from error
         if not n:
             raise ValueError(f"treecrf: {source} holds no docs")
-        read = self._reader(source)
+        read = self._reader(source, part)
         return n, ((example.predicted, example) for example in read(self.nlp))
 
-    def _reader(self, source: str) -> Callable[[Language], Iterator[Example]]:
-        """The reader of the config's [corpora.dev]: tokens and inputs are then as in training."""
-        block = self._reader_block()
+    def _reader(self, source: str, part: str) -> Callable[[Language], Iterator[Example]]:
+        """The reader of a part of the config's [corpora]: tokens and inputs are as in training."""
+        block = self._reader_block(part)
         if block is None:
             return Corpus(source)
         whole = {"path": source, "limit": 0, "max_length": 0}
         block.update({name: value for name, value in whole.items() if name in block})
-        reader: Callable[[Language], Iterator[Example]] = registry.resolve({"dev": block})["dev"]
+        reader: Callable[[Language], Iterator[Example]] = registry.resolve({part: block})[part]
         return reader
 
-    def _reader_block(self) -> dict[str, Any] | None:
+    def _reader_block(self, part: str = "dev") -> dict[str, Any] | None:
         """The settings of the config's reader; None if docs are read as `spacy evaluate` does."""
-        block: dict[str, Any] = self.nlp.config.interpolate().get("corpora", {}).get("dev", {})
+        block: dict[str, Any] = self.nlp.config.interpolate().get("corpora", {}).get(part, {})
         reads_files = "path" in block
         return block if reads_files and not self.as_text else None
 

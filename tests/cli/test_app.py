@@ -23,6 +23,7 @@ COMMANDS = [
     "plot",
     "average",
     "calibrate",
+    "cross-calibrate",
     "distill",
     "prune",
     "serve",

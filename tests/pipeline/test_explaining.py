@@ -139,7 +139,7 @@ def test_effects_by_messages_are_those_of_whole_sequences_with_evidence(nlp, mon
     pipe = nlp.get_pipe("treecrf")
     monkeypatch.setattr(pipe, "agreement", 0.8)
     doc = Doc(nlp.vocab, words=["Anna", "flew", "to", "Rome", ".", "Rome", "is", "Anna", "."])
-    with pipe._predictor() as predictor:
+    with pipe.predictor() as predictor:
         asked = DocExplainer.of(pipe, doc, predictor).asked
         assert asked.evidence is not None
         explainer = explainer_of(predictor.model)

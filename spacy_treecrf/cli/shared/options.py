@@ -18,3 +18,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 Encoding = Annotated[str, typer.Option(help="Encoding of a column file.")]
 Threads = Annotated[int, typer.Option(min=0, help="0: all cores.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
+ForF1 = Annotated[
+    bool,
+    typer.Option("--for-f1", help="Let a pipeline set the spans that serve F1 best from now on."),
+]

@@ -1,4 +1,4 @@
 """Spans by their own probabilities: which are probable, and which serve F1 best.
 
-Estimators import it; it imports models and what models may import.
+Estimators, the pipe and what judges models import it; it imports models and what models may import.
 """

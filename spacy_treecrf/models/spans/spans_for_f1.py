@@ -13,10 +13,17 @@ there is one model. Here are spans of all schemes, and means of several models.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
-from spacy_treecrf.models.spans.probable_spans import NO_OVERLAPS, ProbableSpan
+from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.spans.probable_spans import (
+    NO_OVERLAPS,
+    ProbableSpan,
+    Spelling,
+    expected_number,
+    probable_spans,
+)
 
 # Lower thresholds serve no model: of the spans above it 99 in 100 are wrong.
 LOWEST_THRESHOLD = 0.01
@@ -81,3 +88,14 @@ def highest_f1(spans: Sequence[Sequence[ProbableSpan]], n_expected: float) -> fl
             break
         f1 = higher
     return min(f1, 1.0)
+
+
+def expected_f1_of(scored: Iterable[ScoredSequences], labels: Sequence[str]) -> float:
+    """The F1 that models of the same labels expect of the spans that serve it best."""
+    spelling = Spelling.of(labels)
+    spans: list[list[ProbableSpan]] = []
+    n_expected = 0.0
+    for own in scored:
+        spans += probable_spans([own], [spelling], LOWEST_THRESHOLD)
+        n_expected += expected_number(own, spelling)
+    return highest_f1(spans, n_expected)

@@ -10,7 +10,7 @@ import pytest
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from spacy_treecrf.cli.data.audit import Source
+from spacy_treecrf.cli.corpora.audit import Source
 from spacy_treecrf.columnar.files import read_column_file
 from tests.audit.spoiled import spoiled_docs, spoiled_file
 from tests.cli.calls import good, process, refused
