@@ -20,6 +20,7 @@ from spacy_treecrf.models.predictor import ScoredSequences
 
 Doubles = npt.NDArray[np.float64]
 LabelIds = dict[tuple[str, str], list[int]]  # by letter out of B, I, E, S, and type
+APART = 3  # runs that are so far from each other in their order share no rows
 
 
 def read_span_probabilities(
@@ -73,14 +74,15 @@ def _run_probabilities(
 ) -> Doubles:
     """P(all rows of a run have its type, and each goes on with the one before), of each run.
 
-    Neighbours may share rows; a run and the next but one do not.
+    A run may reach a row beyond both ends of its span. Around a span of one row, the runs of the
+    span before it and of the one behind it share a row.
     """
     ways = [_labels_that_go_on(last - first, name, ids) for first, last, name in runs]
     path = np.zeros(scored.data.n_rows, np.int32)
     found = np.zeros(len(runs))
-    for turn in (0, 1):
+    for turn in range(APART):
         for way in range(max(map(len, ways), default=0)):
-            chosen = [k for k in range(turn, len(runs), 2) if way < len(ways[k])]
+            chosen = [k for k in range(turn, len(runs), APART) if way < len(ways[k])]
             for k in chosen:
                 path[runs[k][0] : runs[k][1]] = ways[k][way]
             rows = np.array([runs[k][:2] for k in chosen], np.int64).reshape(-1, 2)

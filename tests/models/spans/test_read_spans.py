@@ -56,12 +56,18 @@ def test_probabilities_are_sums_over_all_label_sequences(
                 )
 
 
+OF_MANY_ROWS = [(0, 1, "X"), (1, 2, "X"), (2, 4, "Y"), (4, 7, "X"), (7, 8, "Y"), (9, 14, "X")]
+OF_ONE_ROW = [(t, t + 1, "XXYX"[t % 4]) for t in range(21)]
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_neighbours_are_told_together_what_each_is_told_alone(scheme: str) -> None:
+@pytest.mark.parametrize("spans", [OF_MANY_ROWS, OF_ONE_ROW], ids=["many rows", "one row"])
+def test_neighbours_are_told_together_what_each_is_told_alone(
+    scheme: str, spans: list[TokenSpan]
+) -> None:
     model = fitted(scheme)
     X = [[{"word": "a", "hint": "?"}] * 7] * 3
     (data,) = encoded(model.model_, X)
-    spans = [(0, 1, "X"), (1, 2, "X"), (2, 4, "Y"), (4, 7, "X"), (7, 8, "Y"), (9, 14, "X")]
     with model._predictor() as predictor:
         scored = predictor.apply(data)
         together = read_span_probabilities(scored, spans, model.classes_)
