@@ -253,11 +253,15 @@ class ScoredSequences:
         pairs: (n_labels, n_labels), the label before and the label.
         """
         self._refuse_rules("probabilities of pairs of labels")
-        parts = []
+        found = np.zeros(self.data.n_rows)
+        most_rows = max(1, BLOCK_BYTES // (4 * pairs.size))  # pairs take more room than scores
         for block in self._blocks():
-            edges = edge_marginals(block.scores, block.data, self.chain, self._workers)
-            parts.append(edges[:, pairs].sum(axis=1, dtype=np.float64))
-        return _joined(parts)
+            of_block = found[block.rows]
+            for chunk in cut_sequences(block.data.offsets, most_rows):
+                part, rows = block.data.part(*chunk), block.data.rows_of(chunk)
+                edges = edge_marginals(block.scores[rows], part, self.chain, self._workers)
+                of_block[rows] = edges.sum(axis=(1, 2), where=pairs, dtype=np.float64)
+        return found
 
     def lattice(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
         """Marginals of labels and of pairs, of one distribution: a beam prunes neither."""

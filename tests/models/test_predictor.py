@@ -142,6 +142,7 @@ def test_scores_in_blocks_answer_the_same_bit_by_bit(
             *(log_p for _, log_p in nbest),
             scored.span_probabilities(spans, gold),
             scored.log_probability_of(gold),
+            scored.probability_of_pairs(np.eye(n_labels, dtype=np.bool_)),
             scored.under(random_mask(data.n_rows, n_labels)).marginals(),
         ]
 
@@ -151,6 +152,30 @@ def test_scores_in_blocks_answer_the_same_bit_by_bit(
     for mask, expected in zip(masks, at_once, strict=True):
         for found, wanted in zip(answers(mask), expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
+
+
+def test_pairs_of_labels_are_summed_in_parts_that_fit_into_a_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fitted = BoostedCRF(**SMALL).fit(X, Y)
+    data = encoded(fitted)
+    sizes = []
+    original = predictor.edge_marginals
+
+    def measured(*args: Any) -> Any:
+        edges = original(*args)
+        sizes.append(edges.nbytes)
+        return edges
+
+    monkeypatch.setattr(predictor, "edge_marginals", measured)
+    monkeypatch.setattr(predictor, "BLOCK_BYTES", data.n_rows * fitted.model_.score_bytes + 1)
+    scored = Predictor(fitted.model_, ONE).apply(data)
+    assert len(predictor.blocks(data.offsets, fitted.model_.score_bytes)) == 1
+    found = scored.probability_of_pairs(np.ones((scored.chain.n_labels,) * 2, np.bool_))
+    is_first = np.isin(np.arange(data.n_rows), data.offsets)
+    np.testing.assert_allclose(found, np.where(is_first, 0.0, 1.0), atol=1e-6)
+    a_sequence = 4 * scored.chain.n_labels**2 * 4
+    assert max(sizes) < predictor.BLOCK_BYTES + a_sequence < sum(sizes)
 
 
 def test_sequence_whose_scores_are_too_large_is_named(
