@@ -89,8 +89,8 @@ def _territories(language: str) -> Iterable[str]:
     from babel import Locale, UnknownLocaleError
 
     try:
-        names: Iterable[str] = Locale(language.lower()).territories.values()
-    except (UnknownLocaleError, ValueError) as error:
+        names: Iterable[str] = Locale(language).territories.values()
+    except (UnknownLocaleError, ValueError, FileNotFoundError) as error:
         raise ValueError(
             f"treecrf: Babel knows no language {language!r}; use a code such as es or nl"
         ) from error

@@ -25,8 +25,10 @@ def require_sources() -> None:
 
 
 def lists_of(language: str) -> Lists:
-    """All lists of a language that have a phrase."""
+    """All lists of a language that have a phrase. language: A code, in capitals or not."""
     require_sources()
+    code, *of_script_or_country = language.split("_")
+    language = "_".join([code.lower(), *of_script_or_country])
     found: Lists = {}
     for source in SOURCES.values():
         found.update(source(language))

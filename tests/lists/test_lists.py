@@ -8,7 +8,7 @@ import pytest
 
 from spacy_treecrf.lists import writing
 from spacy_treecrf.lists.sources import countries, frequencies, persons, scripts_of
-from spacy_treecrf.lists.writing import write_lists
+from spacy_treecrf.lists.writing import lists_of, write_lists
 
 
 def test_countries_have_their_names_in_the_language() -> None:
@@ -31,9 +31,18 @@ def test_frequent_words_are_in_one_list_each() -> None:
     assert frequencies("rm") == {}
 
 
-def test_unknown_languages_are_refused() -> None:
-    with pytest.raises(ValueError, match="no language 'qq'"):
-        countries("qq")
+@pytest.mark.parametrize("language", ["qq", "a language"])
+def test_unknown_languages_are_refused(language: str) -> None:
+    with pytest.raises(ValueError, match=f"no language '{language}'"):
+        countries(language)
+
+
+def test_codes_may_be_in_capitals_and_have_a_country_or_a_script() -> None:
+    lists = lists_of("NL")
+    assert {"country", "own_last_name", "frequency6"} <= set(lists)
+    assert lists == lists_of("nl")
+    assert "Países Baixos" in lists_of("PT_BR")["country"]
+    assert "荷蘭" in lists_of("zh_Hant")["country"]
 
 
 def test_files_hold_a_phrase_in_each_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
