@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +135,8 @@ def convert(
     options = options or Options()
     reader = _format(source_format or guess_format(source))
     writer = _format(target_format or guess_format(target))
-    if options.encoding != UTF8 and not (isinstance(reader, TokenFormat) and reader.encoded):
+    encoded = isinstance(reader, TokenFormat) and reader.encoded
+    if not encoded and not _is_utf8(options.encoding):
         raise ValueError(
             f"treecrf: encoding is {options.encoding!r}, and {source} is no column file; files of "
             "other formats are UTF-8"
@@ -217,6 +219,14 @@ def _texts(
 
 def _docs(reader: TokenFormat, source: Path, options: Options) -> Iterator[Doc]:
     return reader.read(source, options.encoding) if reader.encoded else reader.read(source)
+
+
+def _is_utf8(encoding: str) -> bool:
+    """Whether this is a name of UTF-8, such as utf8 or UTF-8."""
+    try:
+        return codecs.lookup(encoding).name == UTF8
+    except LookupError:
+        return False
 
 
 def _counting(format: TextFormat, options: Options) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def test_column_files_have_any_encoding(tmp_path: Path) -> None:
     good("convert", source, target, "--encoding", "latin-1")
     good("convert", target, tmp_path / "b.conll")
     assert (tmp_path / "b.conll").read_text(encoding="utf-8") == "Jos\xe9\tB-PER\nran\tO\n\n"
+    good("convert", target, tmp_path / "b.conll", "--encoding", "UTF-8", "--force")
     other = ["--encoding", "latin-1", "--force"]
     assert "is no column file" in refused("convert", target, tmp_path / "c.conll", *other)
 
