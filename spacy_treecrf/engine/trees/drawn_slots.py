@@ -62,7 +62,8 @@ def with_drawn_slots(data: TreeInput, entries: Entries, share: float, seed: np.u
         return data
     slots = drawn_slots(data.slot_range, data.column_of, data.n_features, n_slots, share, seed)
     pays = len(slots) <= (1.0 - LEAST_LEFT_OUT) * n_slots
-    if not pays or 4 * len(slots) * len(entries.rows) > MOST_BYTES:
+    # The rows with an entry are all over the copy, so that memory pages of nearly all are used.
+    if not pays or 4 * len(slots) * len(data.lags) > MOST_BYTES:
         return data
     found = np.empty((len(data.lags), len(slots)), np.int32)
     _copy_slots(data.feature_ids, entries.rows, slots, found)

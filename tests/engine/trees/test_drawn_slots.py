@@ -92,5 +92,7 @@ def test_a_copy_is_made_only_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> N
     more = np.concatenate([data.feature_ids, data.feature_ids[:1]])
     wide = data._replace(feature_ids=more)
     assert with_drawn_slots(wide, entries, 0.3, seed) is wide
+    few = entries._replace(rows=entries.rows[:3])
+    assert with_drawn_slots(data, few, 0.3, seed) is not data
     monkeypatch.setattr(drawn_slots, "MOST_BYTES", 100)
-    assert with_drawn_slots(data, entries, 0.3, seed) is data
+    assert with_drawn_slots(data, few, 0.3, seed) is data
