@@ -265,11 +265,16 @@ class ScoredSequences:
 
     def lattice(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
         """Marginals of labels and of pairs, of one distribution: a beam prunes neither."""
+        exact = self.unpruned()
+        return exact.marginals(), exact.pair_marginals()
+
+    def unpruned(self) -> ScoredSequences:
+        """The same sequences under the chain without its beam, whose marginals are exact."""
         if not self.chain.pruned:
-            return self.marginals(), self.pair_marginals()
+            return self
         twin = copy(self)
         twin.chain, twin._marginals = replace(self.chain, beam=None), None
-        return twin.marginals(), twin.pair_marginals()
+        return twin
 
     def nbest(self, n: int) -> list[Best]:
         """The n best label sequences of each sequence, or as many as there are."""

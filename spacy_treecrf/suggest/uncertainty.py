@@ -58,15 +58,16 @@ def expected_errors(scored: ScoredSequences, labels: list[str]) -> Doubles:
 
     Of the predicted spans, E[wrong] = sum of 1 - P(span). Of all spans, E[overlooked] =
     E[number of spans] - sum of P(predicted span): expectations add up, whatever depends on what.
+    All of them are of one distribution, that of the chain without a beam.
     """
-    nodes, predicted = scored.marginals(), scored.labels()
+    predicted, exact = scored.labels(), scored.unpruned()
     offsets = scored.data.offsets
     if not are_span_labels(labels):
-        chosen = np.take_along_axis(nodes, predicted[:, None].astype(np.int64), axis=1)[:, 0]
-        return sums(1.0 - chosen, offsets)
-    expected = sums(expected_spans(scored, labels), offsets)
+        nodes, chosen = exact.marginals(), predicted[:, None].astype(np.int64)
+        return sums(1.0 - np.take_along_axis(nodes, chosen, axis=1)[:, 0], offsets)
+    expected = sums(expected_spans(exact, labels), offsets)
     spans = predicted_spans(scored, labels)
-    chances = read_span_probabilities(scored, spans, labels)
+    chances = read_span_probabilities(exact, spans, labels)
     owners = np.searchsorted(offsets, [first for first, _, _ in spans], side="right") - 1
     right = np.bincount(owners, chances, len(expected))
     found = np.bincount(owners, minlength=len(expected))

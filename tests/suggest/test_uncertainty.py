@@ -21,7 +21,7 @@ LENGTHS = (4, 1, 3, 5)
 
 
 @cache
-def model_of(scheme: str, seed: int = 0, free: bool = False) -> BoostedCRF:
+def model_of(scheme: str, seed: int = 0, free: bool = False, beam: int | None = None) -> BoostedCRF:
     """A weak model of spans of one type.
 
     free: Whether label sequences that training has not seen are possible, too.
@@ -43,7 +43,8 @@ def model_of(scheme: str, seed: int = 0, free: bool = False) -> BoostedCRF:
         plain = ["N" if word in "ab" and rng.random() < 0.8 else "V" for word in words]
         y.append(plain if scheme == "plain" else spelled(spans, n, scheme))
     constraints = "none" if scheme == "plain" or free else "observed"
-    return BoostedCRF(rounds=4, linear_rounds=2, min_rows=1, constraints=constraints).fit(X, y)
+    settings = {"constraints": constraints, "beam": beam}
+    return BoostedCRF(rounds=4, linear_rounds=2, min_rows=1, **settings).fit(X, y)
 
 
 def scored_by(model: BoostedCRF) -> ScoredSequences:
@@ -59,10 +60,11 @@ def enumerated(scored: ScoredSequences):
 
 
 @pytest.mark.parametrize("scheme", NAMES)
-@pytest.mark.parametrize("free", [False, True])
-def test_expected_errors_are_their_mean_over_all_label_sequences(scheme, free):
-    model = model_of(scheme, free=free)
+@pytest.mark.parametrize(("free", "beam"), [(False, None), (True, None), (True, 1)])
+def test_expected_errors_are_their_mean_over_all_label_sequences(scheme, free, beam):
+    model = model_of(scheme, free=free, beam=beam)
     scored, labels = scored_by(model), model.classes_
+    assert bool(scored.chain.pruned) == bool(beam)
     predicted = scored.labels()
     found = uncertainties("wrong", scored, labels)
     for s, (rows, every) in enumerate(enumerated(scored)):

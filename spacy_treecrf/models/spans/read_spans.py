@@ -51,8 +51,10 @@ def read_span_probabilities(
 def expected_spans(scored: ScoredSequences, labels: Sequence[str]) -> Doubles:
     """How many spans are expected to begin at each row. shape: (n_rows,)
 
-    Under rules, which say nothing of pairs of labels, labels count that begin spans, or end them.
+    A beam prunes nothing of them. Under rules, which say nothing of pairs of labels, labels count
+    that begin spans, or end them.
     """
+    scored = scored.unpruned()
     nodes = scored.marginals()
     parts = [letter_and_type(label) for label in labels]
     if scored.ruled is not None:
