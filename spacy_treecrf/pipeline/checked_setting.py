@@ -14,7 +14,8 @@ Check = Callable[[str, Any, Task], None]
 class CheckedSetting:
     """An attribute whose values a function of its name, a value and the pipe's task may refuse.
 
-    The pipe must have its task before. Reading the attribute costs what any other does.
+    Numbers are kept as float, also those of numpy. The pipe must have its task before. Reading the
+    attribute costs what any other does.
     """
 
     def __init__(self, check: Check) -> None:
@@ -25,7 +26,7 @@ class CheckedSetting:
 
     def __set__(self, pipe: Any, value: Any) -> None:
         self._check(self._name, value, pipe.task)
-        pipe.__dict__[self._name] = value
+        pipe.__dict__[self._name] = None if value is None else float(value)
 
     if TYPE_CHECKING:
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 
@@ -13,6 +14,7 @@ GOOD: list[tuple[str, Any]] = [
     *((name, value) for name in ("min_prob", "expected_f1") for value in (0, 0.5, 1.0)),
     *((name, value) for name in ("agreement", "parallels") for value in (None, 0, 0.5, 1.0)),
 ]
+NAMES = ["min_prob", "expected_f1", "agreement", "parallels"]
 BAD = [-1, 1.5, float("nan"), "x", True]
 
 
@@ -29,7 +31,16 @@ def test_good_values_are_kept(name: str, value: Any) -> None:
     assert getattr(own, name) == value
 
 
-@pytest.mark.parametrize("name", ["min_prob", "expected_f1", "agreement", "parallels"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(1)])
+def test_numbers_of_numpy_are_kept_as_float(name: str, value: Any) -> None:
+    own = pipe("ents")
+    setattr(own, name, value)
+    assert getattr(own, name) == value
+    assert type(getattr(own, name)) is float
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", BAD)
 def test_others_are_refused_and_change_nothing(name: str, value: Any) -> None:
     own = pipe("ents")

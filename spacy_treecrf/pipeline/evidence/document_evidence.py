@@ -8,6 +8,7 @@ label as they did.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,8 +60,8 @@ class Weights(NamedTuple):
 
 def is_weight(value: Any) -> bool:
     """Whether a value is a number from 0 to 1."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0.0 <= value <= 1.0
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(0.0 <= value <= 1.0)
 
 
 def with_document_evidence(
