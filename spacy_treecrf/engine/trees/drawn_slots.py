@@ -26,17 +26,25 @@ def drawn_slots(
     slot_range: npt.NDArray[np.int32],
     column_of: npt.NDArray[np.int32],
     n_features: int,
+    n_columns: int,
     n_slots: int,
     share: float,
     seed: np.uint64,
 ) -> npt.NDArray[np.int32]:
     """Return the slots, rising, that may hold features of columns that were drawn for a tree."""
+    column_is_drawn = np.zeros(n_columns, np.bool_)
+    for column in range(n_columns):
+        column_is_drawn[column] = chosen(seed, column, share)
     is_drawn = np.zeros(n_slots, np.bool_)
+    # The slots of the feature of a column that was seen last: those of most others are the same.
+    first_seen, last_seen = np.full(n_columns, -1, np.int32), np.full(n_columns, -1, np.int32)
     for feature in range(n_features):
-        first, last = slot_range[feature, 0], min(slot_range[feature, 1], n_slots)
-        # Most features share their column's slots with others that were seen before.
-        if first < last and not is_drawn[first:last].all():
-            is_drawn[first:last] |= chosen(seed, column_of[feature], share)
+        column = column_of[feature]
+        if column_is_drawn[column]:
+            first, last = slot_range[feature, 0], slot_range[feature, 1]
+            if first != first_seen[column] or last != last_seen[column]:
+                is_drawn[first : min(last, n_slots)] = True
+                first_seen[column], last_seen[column] = first, last
     found: npt.NDArray[np.int32] = np.flatnonzero(is_drawn).astype(np.int32)
     return found
 
@@ -60,7 +68,8 @@ def with_drawn_slots(data: TreeInput, entries: Entries, share: float, seed: np.u
     goes_on = len(data.feature_ids) > len(data.lags)  # wide rows have any feature in any slot
     if share >= 1.0 or goes_on:
         return data
-    slots = drawn_slots(data.slot_range, data.column_of, data.n_features, n_slots, share, seed)
+    counts = data.n_features, data.n_columns, n_slots
+    slots = drawn_slots(data.slot_range, data.column_of, *counts, share, seed)
     pays = len(slots) <= (1.0 - LEAST_LEFT_OUT) * n_slots
     # The rows with an entry are all over the copy, so that memory pages of nearly all are used.
     if not pays or 4 * len(slots) * len(data.lags) > MOST_BYTES:

@@ -96,3 +96,21 @@ def test_a_copy_is_made_only_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> N
     assert with_drawn_slots(data, few, 0.3, seed) is not data
     monkeypatch.setattr(drawn_slots, "MOST_BYTES", 100)
     assert with_drawn_slots(data, few, 0.3, seed) is data
+
+
+@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.2, 0.5, 0.8]))
+def test_all_slots_of_drawn_columns_are_found(seed: int, share: float) -> None:
+    """Features of a column may be in one slot each, or in any from some slot on."""
+    rng = np.random.default_rng(seed)
+    n_features, n_columns, n_slots = 30, 6, 9
+    column_of = rng.integers(0, n_columns, n_features).astype(np.int32)
+    first = rng.integers(0, n_slots, n_features)
+    last = np.where(rng.random(n_features) < 0.5, first + 1, 2**31 - 1)
+    slot_range = np.stack([first, last], axis=1).astype(np.int32)
+    counts = n_features, n_columns, n_slots
+    found = drawn_slots.drawn_slots(slot_range, column_of, *counts, share, np.uint64(seed))
+    expected: set[int] = set()
+    for feature in range(n_features):
+        if chosen(np.uint64(seed), column_of[feature], share):
+            expected.update(range(first[feature], min(last[feature], n_slots)))
+    assert found.tolist() == sorted(expected)
