@@ -16,10 +16,10 @@ from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from spacy_treecrf.models.spans.probable_spans import (
     ProbableSpan,
     Spelling,
+    begun_inside,
     expected_number,
     probable_spans,
 )
-from spacy_treecrf.models.spans.read_spans import expected_spans
 from spacy_treecrf.models.spans.spans_for_f1 import (
     FOR_F1,
     LOWEST_THRESHOLD,
@@ -28,8 +28,8 @@ from spacy_treecrf.models.spans.spans_for_f1 import (
     highest_f1,
 )
 
-# How many spans there are for each that B begins, at least, where labels must be those of IOB1.
-OF_IOB1 = 5.0
+# Labels must be those of IOB1 where I begins so many spans, and so many for each that B begins.
+FEWEST_OF_IOB1, OF_IOB1 = 30.0, 4.0
 # Sequences that several models score together.
 SPANS_OF_MODELS_AT_ONCE = 500
 
@@ -56,30 +56,30 @@ def possible_spans(
     spellings = [Spelling.of(each._fitted().labels) for each in models]
     found: list[list[ProbableSpan]] = []
     expected = np.zeros(len(models))
-    read = np.zeros(len(models))
+    inside = np.zeros(len(models))
     with ExitStack() as stack:
         predictors = [stack.enter_context(each._predictor()) for each in models]
         for scored in _scored(predictors, X):
             found += probable_spans(scored, spellings, threshold)
             expected += [*map(expected_number, scored, spellings)]
-            read += [
-                expected_spans(own, spelling.names).sum() if spelling.may_be_iob1 else 0.0
+            inside += [
+                begun_inside(own, spelling) if spelling.may_be_iob1 else 0.0
                 for own, spelling in zip(scored, spellings, strict=True)
             ]
-    _refuse_iob1(expected, read)
+    _refuse_iob1(expected, inside)
     return found, float(expected.mean())
 
 
-def _refuse_iob1(expected: npt.NDArray[np.float64], read: npt.NDArray[np.float64]) -> None:
+def _refuse_iob1(expected: npt.NDArray[np.float64], inside: npt.NDArray[np.float64]) -> None:
     """Refuse models whose spans begin with I although they have B, as labels of IOB1 do.
 
-    expected: How many spans B begins, for each model. read: How many begin in any way, or 0.
+    expected: How many spans B begins, for each model. inside: How many I begins, or 0.
     """
-    for n_expected, n_read in zip(expected, read, strict=True):
-        if n_read > OF_IOB1 * max(1.0, n_expected):
+    for by_b, by_i in zip(expected, inside, strict=True):
+        if by_i > max(FEWEST_OF_IOB1, OF_IOB1 * by_b):
             raise ValueError(
-                f"treecrf: of {n_read:.0f} spans that a model expects, {n_expected:.0f} begin with "
-                "B, so its labels are IOB1; train it on BIO labels, which "
+                f"treecrf: a model expects that I begins {by_i:.0f} spans and B {by_b:.0f}, so its "
+                "labels are IOB1; train it on BIO labels, which "
                 "spacy_treecrf.labels.schemes.to_bio makes of them"
             )
 

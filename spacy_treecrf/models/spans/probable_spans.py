@@ -117,6 +117,25 @@ def expected_number(scored: ScoredSequences, spelling: Spelling) -> float:
     return float(scored.marginals()[:, counted].sum())
 
 
+def begun_inside(scored: ScoredSequences, spelling: Spelling) -> float:
+    """How many spans I begins although there is a label B, as in IOB1: at least so many.
+
+    I begins a span where the row before has neither B nor I of its type. The probability of that is
+    at least the one of I less those of both labels on the row before.
+    """
+    nodes = scored.marginals()
+    firsts = scored.data.offsets[:-1][np.diff(scored.data.offsets) > 0]
+    found = 0.0
+    for label, (letter, name) in enumerate(spelling.parts):
+        if letter == "I":
+            goes_on = [i for i, part in enumerate(spelling.parts) if part[1] == name]
+            before = np.zeros(len(nodes))
+            before[1:] = nodes[:-1, goes_on].sum(axis=1)
+            before[firsts] = 0.0
+            found += float(np.maximum(nodes[:, label] - before, 0.0).sum())
+    return found
+
+
 def _possible_spans(
     scored: ScoredSequences, spelling: Spelling, threshold: float
 ) -> Iterator[_Rows]:

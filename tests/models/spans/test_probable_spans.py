@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.models.spans.probable_spans import Spelling
+from spacy_treecrf.estimators.base import encoded
+from spacy_treecrf.models.spans.probable_spans import Spelling, begun_inside
 from tests.models.unsure_spans import enumerated, fitted, inputs
 
 
@@ -89,12 +91,35 @@ def test_other_things_than_models_are_refused_beside_one() -> None:
 
 def test_models_of_iob1_are_refused() -> None:
     """Their labels have the names of BIO, and I begins most spans."""
-    X = [[{"w": "in"}, {"w": "New"}, {"w": "York"}], [{"w": "Rome"}, {"w": "Bern"}]] * 10
-    y = [["O", "I-X", "I-X"], ["I-X", "O"]] * 9 + [["O", "I-X", "I-X"], ["I-X", "B-X"]]
+    X = [[{"w": "in"}, {"w": "New"}, {"w": "York"}], [{"w": "Rome"}, {"w": "Bern"}]] * 20
+    y = [["O", "I-X", "I-X"], ["I-X", "O"]] * 19 + [["O", "I-X", "I-X"], ["I-X", "B-X"]]
     model = BoostedCRF(rounds=10, min_rows=1).fit(X, y)
     for ask in (model.predict_spans, model.expected_f1):
-        with pytest.raises(ValueError, match=r"^treecrf: of .* so its labels are IOB1; .*to_bio"):
+        with pytest.raises(ValueError, match=r"^treecrf: .* so its labels are IOB1; .*to_bio"):
             ask(X)
+
+
+def test_models_of_bio_serve_texts_that_are_cut_within_names() -> None:
+    X = [[{"w": "in"}, {"w": "New"}, {"w": "York"}, {"w": "now"}]] * 20
+    model = BoostedCRF(rounds=10, min_rows=1).fit(X, [["O", "B-X", "I-X", "O"]] * 20)
+    assert not any(model.predict_spans([[{"w": "York"}, {"w": "now"}]] * 20))
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "IOB1"])
+@pytest.mark.parametrize("settings", [{}, {"order": 0}, {"family": "joint", "order": 2}])
+def test_spans_that_begin_inside_are_no_fewer_than_told(
+    scheme: str, settings: dict[str, Any]
+) -> None:
+    model = fitted(scheme, **settings)
+    for x in inputs(6):
+        wanted = 0.0
+        for labels, p in model.predict_nbest([x], n=len(model.classes_) ** len(x))[0]:
+            pairs = pairwise(["O", *labels])
+            wanted += p * sum(k[0] == "I" and k[1:] != before[1:] for before, k in pairs)
+        with model._predictor() as predictor:
+            (data,) = encoded(model.model_, [x])
+            found = begun_inside(predictor.apply(data), Spelling.of(model.classes_))
+        assert 0.0 <= found <= wanted + 1e-4
 
 
 def test_labels_of_ioe2_without_types_spell_spans() -> None:
