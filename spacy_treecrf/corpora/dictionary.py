@@ -3,7 +3,9 @@
     photograph  F OW1 T AH0 G R AE2 F
 
 That is the format of CMUdict, Phonetisaurus and Sequitur. Letters and phonemes may be any; of words
-that come several times, also as "word(2)", the first pronunciation counts.
+that come several times, also as "word(2)", the first pronunciation counts. CMUdict has comments
+behind some pronunciations, as in "aalto AA1 L T OW2 # name, finnish": they are left out. A "#" is
+a phoneme instead, as in CELEX's DISC, where all that follows it are phonemes of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from spacy_treecrf.corpora.reading import malformed, quoted, read_lines
 
 LAYER = "phoneme"
 _VARIANT = re.compile(r"\(\d+\)$")
-_COMMENTS = (";;;", "#")
+_COMMENT = "#"
+_COMMENT_LINES = (";;;", _COMMENT)
 
 
 def read_dictionary(
@@ -43,11 +46,21 @@ def read_entries(path: Path) -> dict[str, list[str]]:
     """The first pronunciation of each word, in lower case."""
     expected = f"a word and its phonemes, none of which is {SILENT!r} or has a {JOINT!r} in it"
     found: dict[str, list[str]] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip() or line.startswith(_COMMENTS):
-            continue
-        word, *phonemes = line.split()
+    rows = [
+        (number, line, line.split())
+        for number, line in enumerate(read_lines(path), start=1)
+        if line.strip() and not line.startswith(_COMMENT_LINES)
+    ]
+    known = {phoneme for _, _, (_, *fields) in rows for phoneme in _before_comment(fields)}
+    known.add(_COMMENT)  # a phoneme may stand twice in a word
+    for number, line, (word, *fields) in rows:
+        before = _before_comment(fields)
+        phonemes = fields if known.issuperset(fields[len(before) + 1 :]) else before
         if not phonemes or any(p == SILENT or JOINT in p for p in phonemes):
             raise malformed(path, number, quoted(line), expected)
         found.setdefault(_VARIANT.sub("", word).lower(), phonemes)
     return found
+
+
+def _before_comment(fields: list[str]) -> list[str]:
+    return fields[: fields.index(_COMMENT)] if _COMMENT in fields else fields

@@ -33,7 +33,23 @@ def test_the_first_pronunciation_counts(tmp_path: Path) -> None:
     assert read_entries(file) == {"éa": ["e", "a"]}
 
 
-@pytest.mark.parametrize("line", ["word", "word _", "word K-S"])
+def test_comments_behind_pronunciations_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "own.dict"
+    file.write_text("aalto  AA1 L T OW2 # name, finnish\nhiv  EY1 CH # abbrev\n", encoding="utf-8")
+    assert read_entries(file) == {"aalto": ["AA1", "L", "T", "OW2"], "hiv": ["EY1", "CH"]}
+
+
+def test_a_number_sign_is_a_phoneme_where_phonemes_follow(tmp_path: Path) -> None:
+    file = tmp_path / "disc.dict"
+    file.write_text("barn  b # n\nnub  n V b\nspa's  s p # b #\n", encoding="utf-8")
+    assert read_entries(file) == {
+        "barn": ["b", "#", "n"],
+        "nub": ["n", "V", "b"],
+        "spa's": ["s", "p", "#", "b", "#"],
+    }
+
+
+@pytest.mark.parametrize("line", ["word", "word # gone", "word _", "word K-S"])
 def test_lines_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
     file = tmp_path / "own.dict"
     file.write_text(f"ka  K A\n{line}\n", encoding="utf-8")
