@@ -134,10 +134,16 @@ def _read_docs(path: Path, vocab: Vocab, limit: int) -> Iterator[Doc]:
         raise FileNotFoundError(
             f"treecrf: {path} does not exist; prepare the corpus, or name another .spacy file"
         )
+    files = walk_corpus(Path(path), ".spacy")
+    if not files:
+        raise ValueError(
+            f"treecrf: {path} is neither a .spacy file nor a folder of them; `spacy-treecrf "
+            "convert` makes one of a column file or of an annotation tool's export"
+        )
     n = 0
     texts: dict[str, str] = {}
     unpacker = srsly.msgpack.Unpacker(raw=False, use_list=False)
-    for file in walk_corpus(Path(path), ".spacy"):
+    for file in files:
         stored = DocBin().from_disk(file)
         # spaCy makes an unpacker for the user data of each doc, which takes longer than all else.
         packed, stored.user_data = stored.user_data, [None] * len(stored)

@@ -204,6 +204,11 @@ def test_limit_stops_and_missing_files_are_refused(chunks: Path, tmp_path: Path)
     assert len(list(corpus(chunks.parent)(nlp))) == 5
     with pytest.raises(FileNotFoundError, match=r"^treecrf: .*does not exist"):
         list(corpus(tmp_path / "none.spacy")(nlp))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "train.conll").write_text("Ann B-PER\n", encoding="utf-8")
+    for name in ("folder", "train.conll"):
+        with pytest.raises(ValueError, match=rf"^treecrf: .*{name} is neither a \.spacy file"):
+            list(corpus(tmp_path / name)(nlp))
     with pytest.raises(ValueError, match=r"^treecrf: path of"):
         corpus(None)
 
