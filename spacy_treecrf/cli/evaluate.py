@@ -84,7 +84,8 @@ def evaluate(
         typer.Option(
             "--as-text",
             help="Read docs for their text alone, as `spacy evaluate` does: the pipeline finds "
-            "tokens and sentences. Without it, docs are read as in training.",
+            "sentences, and tokens unless the spaces between them are unknown, as in docs of "
+            "column files. Without it, docs are read as in training.",
         ),
     ] = False,
 ) -> None:

@@ -113,7 +113,8 @@ class PipelineTagger:
         if block is None:
             return (
                 "docs are read by spacy.Corpus.v1, as `spacy evaluate` does: the pipeline finds "
-                "tokens and sentences"
+                "sentences, and tokens unless the spaces between them are unknown, as in docs of "
+                "column files"
             )
         inputs = ", ".join(block.get("inputs", ())) or "none"
         return (

@@ -103,6 +103,12 @@ def test_docs_are_read_as_text_as_spacy_evaluate_does(shared: Path, tmp_path: Pa
     assert found["figures"]["span_f1"]["value"] == pytest.approx(theirs["ents_f"])
     assert theirs["ents_f"] < 1.0
     assert "as `spacy evaluate` does" in good(*arguments)
+    assert "tokens unless the spaces between them are unknown" in found["reading"]
+    of_columns = [Doc(nlp.vocab, words=["Ann's", "can't"], ents=["B-PERSON", "O"])]
+    assert of_columns[0].has_unknown_spaces
+    DocBin(docs=of_columns).to_disk(tmp_path / "columns.spacy")
+    shown = good("evaluate", tmp_path / "pipeline", tmp_path / "columns.spacy", "--as-text")
+    assert "2 annotated tokens" in shown
     message = refused("evaluate", shared / "good.treecrf", shared / "test.conll", "--as-text")
     assert "leave --as-text out" in message
 
