@@ -60,7 +60,8 @@ def calibrate(
 
     With that number, the temperature, labels of held-out data are right as often as the model
     says, in the mean. It is one for the whole model: labels stay as they are, and probabilities of
-    labels, spans and n-best lists still agree with each other.
+    labels, spans and n-best lists still agree with each other. Entities that a pipe chooses by
+    their probabilities (its settings expected_f1, agreement, parallels and min_prob) may change.
 
     With --outside a number is taken off the score of O, too, and labels change; both are those
     that make held-out labels most probable. With --curve scores of a position are also divided by

@@ -240,7 +240,9 @@ class TreeCRF(StoredPipe):
 
         There the labels of held-out examples are right as often as the model says, in the mean.
         The most probable labels stay as they are; probabilities of labels, spans and n-best lists
-        still agree with each other. Pipes before this one must have run on the predicted docs.
+        still agree with each other. Entities that are chosen by their probabilities may change:
+        by expected_f1, agreement, parallels, min_prob. Pipes before this one must have run on the
+        predicted docs.
         outside: Whether the score of O is lowered as well, as in `BoostedCRF.calibrate`.
         curve: Whether scores of a token are also divided by a number that depends on how unsure
         the model is of it, so that labels of every probability are right as often as they say;
