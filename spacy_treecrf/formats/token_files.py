@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
+from spacy.attrs import IS_SPACE  # type: ignore[import-not-found]
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training.converters.iob_to_docs import iob_to_docs
 from spacy.training.converters.json_to_docs import json_to_docs
@@ -166,8 +167,9 @@ def read_spacy_docs(path: Path) -> Iterator[Doc]:
 
 def parse_spacy_docs(data: bytes, name: str | Path) -> Iterator[Doc]:
     """The docs of a .spacy file that was read as these bytes; errors call it by the name."""
+    vocab = Vocab(lex_attr_getters={IS_SPACE: str.isspace})  # which writers ask for
     try:
-        yield from DocBin().from_bytes(data).get_docs(Vocab())
+        yield from DocBin().from_bytes(data).get_docs(vocab)
     except MemoryError:
         raise
     except Exception as error:  # spaCy, srsly and zlib raise many kinds

@@ -179,6 +179,18 @@ def test_a_spacy_file_comes_back(tmp_path: Path) -> None:
     assert list(from_docs(format.read(tmp_path / "a.spacy"))) == list(from_docs([doc]))
 
 
+@pytest.mark.parametrize("name", ["conll", "conllu", "iob"])
+def test_tokens_of_blanks_of_a_spacy_file_are_not_written(tmp_path: Path, name: str) -> None:
+    doc = nlp("Ann left.\n\nBob\tslept")
+    assert sum(token.is_space for token in doc) == 2
+    doc.set_ents([spacy.tokens.Span(doc, 0, 1, "PER")], default="outside")
+    DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
+    convert(tmp_path / "a.spacy", tmp_path / f"b.{name}")
+    convert(tmp_path / f"b.{name}", tmp_path / "c.spacy")
+    (found,) = DocBin().from_disk(tmp_path / "c.spacy").get_docs(nlp.vocab)
+    assert [token.text for token in found] == ["Ann", "left", ".", "Bob", "slept"]
+
+
 def test_user_data_come_back_from_a_spacy_file(tmp_path: Path) -> None:
     doc = nlp("Ann left")
     kept = {("._.", "part", 0, None): "Name", ("._.", "part", 4, None): "Verb", "list": (1, 2.5)}
