@@ -120,7 +120,7 @@ def figures_of(
             seed=seed,
             progress=progress,
         ),
-        per_type=span_scores(judged.gold, judged.predicted) if spans else {},
+        per_type=span_scores(judged.gold, judged.predicted, judged.cut) if spans else {},
         confusion=confusion(judged.gold, judged.predicted),
         calibration=calibration_of(judged),
         chance=error_by_chance(*_gaps(judged), draws=resamples, confidence=confidence, seed=seed),
@@ -154,9 +154,10 @@ def compare_judged(
 ) -> Comparison:
     """McNemar's test on tokens; paired bootstrap of token accuracy and of span F1."""
     gold, of_a, of_b = _on_common_labels(a, b)
+    cut = a.cut and gold is a.gold
     options: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
     spans = are_span_labels({label for labels in [*gold, *of_a, *of_b] for label in labels})
-    rows_a, rows_b = (_label_rows(gold, own, spans) for own in (of_a, of_b))
+    rows_a, rows_b = (_label_rows(gold, own, spans, cut) for own in (of_a, of_b))
     f1 = None
     if spans:
         f1 = paired_bootstrap(rows_a, rows_b, STATISTICS["span_f1"], **options, progress=progress)
@@ -201,7 +202,7 @@ def _all_answers(
 
 
 def _label_rows(
-    gold: list[list[Label]], predicted: list[list[Label]], spans: bool
+    gold: list[list[Label]], predicted: list[list[Label]], spans: bool, cut: bool
 ) -> npt.NDArray[np.float64]:
     rows = np.zeros((len(gold), N_COUNTS))
     for s, (a, b) in enumerate(zip(gold, predicted, strict=True)):
@@ -210,14 +211,14 @@ def _label_rows(
         rows[s, ALL_RIGHT] = share.total > 0 and share.right == share.total
         rows[s, HAS_LABELS] = share.total > 0
         if spans:
-            wanted, found = sequence_spans(a, b)
+            wanted, found = sequence_spans(a, b, cut)
             rows[s, SPANS_RIGHT] = len(set(wanted) & set(found))
             rows[s, SPANS_PREDICTED], rows[s, SPANS_GOLD] = len(found), len(wanted)
     return rows
 
 
 def _rows(judged: Judged, spans: bool) -> npt.NDArray[np.float64]:
-    rows = _label_rows(judged.gold, judged.predicted, spans)
+    rows = _label_rows(judged.gold, judged.predicted, spans, judged.cut)
     log_likelihood = np.array(judged.log_likelihood)
     possible = np.isfinite(log_likelihood)
     rows[possible, NLL] = -log_likelihood[possible]

@@ -11,7 +11,7 @@ import numpy as np
 
 from spacy_treecrf.evaluation.bootstrap import Interval, Statistic, Sums, intervals
 from spacy_treecrf.evaluation.judging import Judged
-from spacy_treecrf.evaluation.spans import SpanScore, sequence_spans
+from spacy_treecrf.evaluation.spans import SpanScore
 from spacy_treecrf.labels.biluo import TokenSpan
 
 # Columns that hold the word itself, of pipelines and of models for column files.
@@ -45,8 +45,7 @@ def span_groups(
     """
     number = {name: i for i, name in enumerate(names)}
     rows = np.zeros((len(judged.gold), 3 * len(names)))
-    for s, (gold, predicted) in enumerate(zip(judged.gold, judged.predicted, strict=True)):
-        wanted, found = sequence_spans(gold, predicted)
+    for s, (wanted, found) in enumerate(judged.spans()):
         for at, spans in enumerate((set(wanted) & set(found), found, wanted)):
             for span in spans:
                 name = group_of(s, span)

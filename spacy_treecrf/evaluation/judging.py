@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.sequences import UNKNOWN_LABEL
 from spacy_treecrf.engine.threads import Workers
+from spacy_treecrf.evaluation.spans import sequence_spans
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
-from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.models.predictor import ScoredSequences
 
 
@@ -30,6 +31,12 @@ class Judged:
     # annotated positions whose label the model knows: those that log_likelihood covers
     known: list[int] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)  # gold labels that the model lacks
+    cut: bool = False  # whether sequences were cut out of docs, whose gold spans may be longer
+
+    def spans(self) -> Iterator[tuple[list[TokenSpan], list[TokenSpan]]]:
+        """Gold and predicted spans of each sequence; see `sequence_spans`."""
+        for gold, predicted in zip(self.gold, self.predicted, strict=True):
+            yield sequence_spans(gold, predicted, self.cut)
 
 
 def judge(tagger: Tagger, chunks: Iterable[Chunk]) -> Judged:
@@ -76,6 +83,7 @@ def add_chunk(
     """Judge one more chunk, which is annotated; returns the ids of the labels it got."""
     assert chunk.gold is not None
     names = tagger.model.labels
+    judged.cut |= chunk.docs is not None
     ids = label_ids(names, chunk.gold)
     lacking = (label for label in chunk.gold if label is not None and label not in names)
     judged.unseen.update(lacking)

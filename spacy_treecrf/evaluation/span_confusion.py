@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from spacy_treecrf.evaluation.judging import Judged
-from spacy_treecrf.evaluation.spans import sequence_spans
 from spacy_treecrf.labels.biluo import TokenSpan
 
 NOTHING = "(none)"
@@ -42,8 +41,8 @@ class SpanConfusion:
 
 def span_confusion(judged: Judged) -> SpanConfusion:
     found = SpanConfusion()
-    for gold, predicted in zip(judged.gold, judged.predicted, strict=True):
-        for pair in matched(*sequence_spans(gold, predicted)):
+    for spans in judged.spans():
+        for pair in matched(*spans):
             _add(found, *pair)
     return found
 

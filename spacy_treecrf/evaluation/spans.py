@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spacy_treecrf.evaluation.labels import LabelSequence, check_aligned
-from spacy_treecrf.labels.biluo import TokenSpan
+from spacy_treecrf.labels.biluo import TokenSpan, prefix_and_name
 from spacy_treecrf.labels.schemes import conll_spans
+
+GOES_ON, CAME_ON = ("B", "I"), ("I", "L")  # of BILUO: with the label behind, or before
 
 
 @dataclass(frozen=True)
@@ -34,25 +36,35 @@ class SpanScore:
 
 
 def sequence_spans(
-    gold: LabelSequence, predicted: LabelSequence
+    gold: LabelSequence, predicted: LabelSequence, cut: bool = False
 ) -> tuple[list[TokenSpan], list[TokenSpan]]:
-    """Gold and predicted spans of a sequence, the latter only where it is annotated."""
-    found = conll_spans(predicted)
+    """Gold and predicted spans of a sequence, the latter only where it is annotated.
+
+    cut: Whether labels are BILUO and sequences were cut out of docs. A gold span that runs over an
+    end then counts where it begins, and ends behind the last token there.
+    """
+    wanted, found = conll_spans(gold), conll_spans(predicted)
     if None in gold:
         found = [span for span in found if None not in gold[span[0] : span[1]]]
-    return conll_spans(gold), found
+    if cut and wanted:
+        start, end, name = wanted[-1]
+        if end == len(gold) and prefix_and_name(gold[-1])[0] in GOES_ON:
+            wanted[-1] = start, end + 1, name
+        if wanted[0][0] == 0 and prefix_and_name(gold[0])[0] in CAME_ON:
+            del wanted[0]
+    return wanted, found
 
 
 def span_scores(
-    gold: Sequence[LabelSequence], predicted: Sequence[LabelSequence]
+    gold: Sequence[LabelSequence], predicted: Sequence[LabelSequence], cut: bool = False
 ) -> dict[str, SpanScore]:
-    """Scores by type, in sorted order; `total_score` sums them up."""
+    """Scores by type, in sorted order; `total_score` sums them up. cut: See `sequence_spans`."""
     check_aligned(gold, predicted)
     right: Counter[str] = Counter()
     of_prediction: Counter[str] = Counter()
     of_gold: Counter[str] = Counter()
     for a, b in zip(gold, predicted, strict=True):
-        wanted, found = sequence_spans(a, b)
+        wanted, found = sequence_spans(a, b, cut)
         of_gold.update(name for _, _, name in wanted)
         of_prediction.update(name for _, _, name in found)
         right.update(name for _, _, name in set(wanted) & set(found))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spacy_treecrf.evaluation.observing import Observed
-from spacy_treecrf.evaluation.spans import SpanScore, sequence_spans
+from spacy_treecrf.evaluation.spans import SpanScore
 from spacy_treecrf.labels.schemes import conll_spans
 
 THRESHOLDS = (*(round(0.05 * i, 2) for i in range(20)), 0.97, 0.98, 0.99, 0.995, 0.999)
@@ -38,10 +38,10 @@ def span_answers(observed: Observed) -> Answers:
     chances: list[float] = []
     right: list[bool] = []
     n_gold = 0
-    for gold, predicted, own in zip(
-        judged.gold, judged.predicted, observed.span_probabilities, strict=True
+    for spans, predicted, own in zip(
+        judged.spans(), judged.predicted, observed.span_probabilities, strict=True
     ):
-        wanted, found = map(set, sequence_spans(gold, predicted))
+        wanted, found = map(set, spans)
         n_gold += len(wanted)
         for span, p in zip(conll_spans(predicted), own.tolist(), strict=True):
             if span in found:

@@ -114,7 +114,7 @@ class PipelineTagger:
             return (
                 "docs are read by spacy.Corpus.v1, as `spacy evaluate` does: the pipeline finds "
                 "sentences, and tokens unless the spaces between them are unknown, as in docs of "
-                "column files"
+                "column files; spans count by its tokens, in `spacy evaluate` by those of the data"
             )
         inputs = ", ".join(block.get("inputs", ())) or "none"
         return (

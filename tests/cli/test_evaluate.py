@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 
 from tests.cli.calls import good, process, refused
 from tests.columnar.tiny_columns import tiny_rows, write_columns
-from tests.pipeline.tiny_pipes import CORPUS, corpus, new_nlp, trained_nlp
+from tests.pipeline.tiny_pipes import CORPUS, corpus, example, new_nlp, trained_nlp
 
 
 def test_all_figures_are_shown(shared: Path) -> None:
@@ -111,6 +111,22 @@ def test_docs_are_read_as_text_as_spacy_evaluate_does(shared: Path, tmp_path: Pa
     assert "2 annotated tokens" in shown
     message = refused("evaluate", shared / "good.treecrf", shared / "test.conll", "--as-text")
     assert "leave --as-text out" in message
+
+
+def test_gold_spans_over_the_end_of_a_sentence_count_once_as_in_spacy_evaluate(
+    tmp_path: Path,
+) -> None:
+    nlp = trained_nlp("ents", sequence="punctuation")
+    nlp.to_disk(tmp_path / "pipeline")
+    rows = "Mrs|N|B-PERSON .|.|I-PERSON Lee|N|L-PERSON left|V|O Rome|N|U-PLACE .|.|O"
+    DocBin(docs=[example(nlp, "ents", rows).reference]).to_disk(tmp_path / "gold.spacy")
+    arguments = [tmp_path / "pipeline", tmp_path / "gold.spacy"]
+    found = json.loads(good("evaluate", *arguments, "--as-text", "--json"))
+    theirs = spacy_evaluate(*arguments, silent=True)
+    assert found["sequences"] == 2
+    assert sum(score["gold"] for score in found["per_type"].values()) == 2
+    assert found["figures"]["span_f1"]["value"] == pytest.approx(theirs["ents_f"])
+    assert found["figures"]["span_recall"]["value"] == pytest.approx(theirs["ents_r"])
 
 
 @pytest.mark.parametrize(
