@@ -36,6 +36,7 @@ from corpora import (
     Labelled,
     corpus,
     read_conll2000,
+    read_wnut17,
     shape,
     span_f1,
 )
@@ -100,20 +101,10 @@ def items_of(words: list[str]) -> list[Item]:
     ]
 
 
-def read_wnut17(name: str) -> Part:
-    """Sequences of a file; lines with a tab alone are sequence breaks."""
-    part = Part()
-    lines = corpus("wnut17", name).read_text(encoding="utf-8").split("\n")
-    rows: list[tuple[str, str]] = []
-    for line in [*lines, ""]:
-        if line.strip():
-            word, label = line.split("\t")[:2]
-            rows.append((word, label.strip()))
-        elif rows:
-            part.X.append(items_of([word for word, _ in rows]))
-            part.y.append([label for _, label in rows])
-            rows = []
-    return part
+def tweets_of(name: str) -> Part:
+    """The sequences of a file of WNUT-17."""
+    documents = read_wnut17(name)
+    return Part([items_of(own.words) for own in documents], [own.entities for own in documents])
 
 
 def read_news() -> Part:
@@ -221,11 +212,11 @@ def tagged(
 
 def parts(choosing: bool, folds: bool) -> tuple[Part, dict[str, Part]]:
     """What to train on, and what to test on."""
-    train = read_wnut17("wnut17train.conll")
+    train = tweets_of("wnut17train.conll")
     if folds:
         return train, {"news": read_news()}
     if not choosing:
-        return train, {"wnut17_dev": read_wnut17("emerging.dev.conll")}
+        return train, {"wnut17_dev": tweets_of("emerging.dev.conll")}
     train, held_out = train.cut()
     return train, {"tweets": held_out, "news": read_news()}
 

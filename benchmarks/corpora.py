@@ -99,6 +99,21 @@ def read_conll2003(part: str, limit: int | None = None) -> list[Document]:
     return [document for document in documents if document.words][:limit]
 
 
+def read_wnut17(name: str) -> list[Document]:
+    """The sequences of a file of WNUT-17, each a document; lines with a tab alone end them."""
+    documents = [Document()]
+    for line in [*corpus("wnut17", name).read_text(encoding="utf-8").split("\n"), ""]:
+        if not line.strip():
+            if documents[-1].words:
+                documents.append(Document())
+            continue
+        word, label = line.split("\t")[:2]
+        documents[-1].starts.append(not documents[-1].words)
+        documents[-1].words.append(word)
+        documents[-1].entities.append(label.strip())
+    return documents[:-1]
+
+
 def read_nettalk_stress() -> dict[str, list[str]]:
     """The stress strings of each spelling, one mark for each letter; most have just one."""
     lines = corpus("nettalk", "nettalk.data").read_text(encoding="latin-1").splitlines()
