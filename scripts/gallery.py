@@ -15,14 +15,11 @@ from pathlib import Path
 from string import Template
 from typing import Annotated, Any
 
-import spacy
 import srsly
 import typer
 
-from scripts.pronunciations import NAMES as PRONUNCIATION_NAMES
-from scripts.pronunciations import pronunciation_scores
-from scripts.report import OTHER_NAMES
-from spacy_treecrf.cli.evaluate import NAMES
+from scripts.report import OTHER_NAMES, of_whole_words
+from spacy_treecrf.cli.evaluate import NAMES, NAMES_OF_WORDS
 from spacy_treecrf.cli.shared.common import reports_errors, say
 from spacy_treecrf.cli.shared.tables import with_interval
 from spacy_treecrf.evaluation.bootstrap import Interval
@@ -38,20 +35,12 @@ def gallery(
     version: Annotated[str, typer.Option(help="Of the package.")],
     model: Annotated[Path, typer.Option(help="The trained pipeline.")],
     output: Annotated[Path, typer.Option(help="Folder for packages.")],
-    metrics: Annotated[
-        Path | None, typer.Option(help="What `spacy-treecrf evaluate --output` wrote.")
-    ] = None,
-    words: Annotated[
-        Path | None, typer.Option(help="Instead: words to measure whole pronunciations on.")
-    ] = None,
+    metrics: Annotated[Path, typer.Option(help="What `spacy-treecrf evaluate --output` wrote.")],
 ) -> None:
     """Make a wheel of a pipeline, with a model card."""
-    if (metrics is None) == (words is None):
-        raise ValueError("treecrf: a card needs scores; give either --metrics or --words")
-    if words is not None:
-        measured = pronunciation_scores(spacy.load(model), words)
-    else:
-        measured = srsly.read_json(metrics)
+    measured = srsly.read_json(metrics)
+    if "whole_words" in measured:
+        measured = of_whole_words(measured)
     wheel = make_package(task, version, model, measured, output)
     say(f"wrote {wheel}")
 
@@ -101,7 +90,7 @@ def filled(
 
 def scores(task: str, metrics: dict[str, Any]) -> str:
     """The figures of `spacy-treecrf evaluate`, as a table in Markdown."""
-    names = NAMES | OTHER_NAMES.get(task, {}) | PRONUNCIATION_NAMES
+    names = NAMES | OTHER_NAMES.get(task, {}) | NAMES_OF_WORDS
     rows = [("score", "value", f"{metrics['confidence']:.0%} interval"), ("---", "---:", "---:")]
     for name, figure in metrics["figures"].items():
         rows.append((names[name], *with_interval(Interval(**figure), name != "nll_per_token")))

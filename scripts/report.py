@@ -11,12 +11,11 @@ import srsly
 import typer
 from spacy.tokens import Doc
 
-from scripts.pronunciations import NAMES as PRONUNCIATION_NAMES
-from scripts.pronunciations import pronouncer_of, pronunciation_scores
-from spacy_treecrf.cli.evaluate import NAMES
+from spacy_treecrf.cli.evaluate import NAMES, NAMES_OF_WORDS
 from spacy_treecrf.cli.shared.common import reports_errors
 from spacy_treecrf.cli.shared.tables import table, with_interval
 from spacy_treecrf.evaluation.bootstrap import Interval
+from spacy_treecrf.letters.word_figures import pronouncer_of
 
 LETTERS_AND_WORDS = {"token_accuracy": "letters right %", "sequence_accuracy": "words right %"}
 # Names of figures, for tasks whose tokens and sequences have a better name.
@@ -48,13 +47,13 @@ def report(
     version: Annotated[str, typer.Option(help="Of the packaged model.")],
 ) -> None:
     """Print the scores of a task, what its model does, and how to use the packaged model."""
-    typer.echo("\n" + scores(task, srsly.read_json(Path("metrics", f"{task}.json"))))
+    metrics = srsly.read_json(Path("metrics", f"{task}.json"))
+    typer.echo("\n" + scores(task, metrics))
+    if "whole_words" in metrics:
+        typer.echo("\n" + scores("whole words", of_whole_words(metrics)))
     nlp = spacy.load(Path("training", task, "model-best"))
     kind = nlp.config["components"]["treecrf"]["task"]
     samples = SAMPLES.get(task, [])
-    if pronouncer_of(nlp):
-        measured = pronunciation_scores(nlp, Path("corpus", task, "test.spacy"))
-        typer.echo("\n" + scores("whole words", measured))
     for doc in nlp.pipe(samples):
         typer.echo("\n" + "\n".join(labelled(doc, kind)))
         if pronouncer_of(nlp):
@@ -67,9 +66,15 @@ def report(
         typer.echo(f"  {line}")
 
 
+def of_whole_words(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The figures of whole pronunciations among all of them, in the same form."""
+    words = metrics["whole_words"]
+    return {**metrics, "sequences": words["words"], "figures": words["figures"]}
+
+
 def scores(task: str, metrics: dict[str, Any]) -> str:
     """The figures of `spacy-treecrf evaluate`, as a table."""
-    names = NAMES | OTHER_NAMES.get(task, {}) | PRONUNCIATION_NAMES
+    names = NAMES | OTHER_NAMES.get(task, {}) | NAMES_OF_WORDS
     rows = [
         (names[name], *with_interval(Interval(**figure), name != "nll_per_token"))
         for name, figure in metrics["figures"].items()

@@ -74,7 +74,7 @@ ROOMS = {
     | {"configs", "formats", "pages"},
     "vectors": {"formats"},
     "lists": {"storage"},
-    "letters": BASE | {"corpora", "pipeline"},
+    "letters": BASE | {"corpora", "evaluation", "pipeline"},
     "suggest": ENGINE | {"models", "models/spans", "evaluation", "formats"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from spacy_treecrf.evaluation.figures import Comparison, Figures
     from spacy_treecrf.evaluation.judging import Judged
     from spacy_treecrf.evaluation.tagger import Tagger
+    from spacy_treecrf.letters.word_figures import WordFigures
 
 EVALUATE_EXAMPLES = """\b
 Examples:
@@ -55,6 +56,11 @@ NAMES = {
     "span_f1": "span F1 %",
     "nll_per_token": "NLL per token",
     "calibration_error": "calibration error %",
+}
+NAMES_OF_WORDS = {
+    "words_right": "words right %",
+    "words_right_without_stress": "words right, without stress %",
+    "phoneme_errors": "phoneme errors %",
 }
 MAX_TABLE = 12  # labels of a confusion table that fits on a screen
 MOST_MISTAKES = 10
@@ -91,7 +97,8 @@ def evaluate(
 ) -> None:
     """Show token and sequence accuracy, spans by type, likelihood, calibration, confusion.
 
-    Intervals come from resampling whole sequences.
+    Intervals come from resampling whole sequences. Of a pipeline that ends in a pronouncer it also
+    shows how many whole words are pronounced well.
     """
     from spacy_treecrf.evaluation.bootstrap import check_resampling
     from spacy_treecrf.evaluation.figures import figures_of
@@ -102,16 +109,14 @@ def evaluate(
     check_resampling(resamples, confidence)
     tagger = load_tagger(model, pipe=pipe, threads=threads, as_text=as_text)
     judged = judge_data(tagger, data, encoding)
-    figures = figures_of(
-        judged,
-        resamples=resamples,
-        confidence=confidence,
-        seed=seed,
-        progress=resampling_progress(resamples),
-    )
+    resampling: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
+    figures = figures_of(judged, **resampling, progress=resampling_progress(resamples))
     reading = tagger.reading_of(data)
     described = {"model": model, "data": data, "reading": reading, "confidence": confidence}
     found = {**described, **figures.to_json()}
+    words = _whole_words(tagger, data, resampling)
+    if words is not None:
+        found["whole_words"] = words.to_json()
     if output is not None:
         with output_text(output) as file:
             file.write(to_json(found) + "\n")
@@ -120,6 +125,8 @@ def evaluate(
     else:
         typer.echo(f"{reading}\n")
         _print_figures(figures, confidence)
+        if words is not None:
+            typer.echo("\n" + _table_of_words(words, confidence))
 
 
 # Many parameters: typer makes an option of each.
@@ -164,6 +171,27 @@ def judge_data(tagger: Tagger, data: str, encoding: str) -> Judged:
     judged = judge(tagger, progress(chunks, n, f"labelling by {tagger.name}", "batch"))
     require_gold(judged, tagger.name, data)
     return judged
+
+
+def _whole_words(tagger: Tagger, data: str, resampling: dict[str, Any]) -> WordFigures | None:
+    """Figures of whole pronunciations, if the tagger's pipeline makes any."""
+    if not data.endswith(".spacy"):
+        return None
+    from spacy_treecrf.letters.word_figures import word_figures
+    from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
+
+    assert isinstance(tagger, PipelineTagger)
+    return word_figures(tagger.nlp, Path(data), **resampling)
+
+
+def _table_of_words(words: WordFigures, confidence: float) -> str:
+    from spacy_treecrf.cli.shared.tables import table, with_interval
+
+    rows = [
+        (NAMES_OF_WORDS[name], *with_interval(interval, True))
+        for name, interval in words.figures.items()
+    ]
+    return table([f"{words.words:,} whole words", "value", f"{confidence:.0%} interval"], rows)
 
 
 def _print_figures(figures: Figures, confidence: float) -> None:

@@ -235,7 +235,8 @@ class Pronouncer:
         found = []
         for doc, own in zip(docs, places, strict=True):
             labels = [token._.get(self.attribute) for token in doc]
-            found += [phonemes_of(filter(None, labels[first:last])) for first, last in own]
+            spoken = (labels[first:last] for first, last in own)
+            found += [phonemes_of(word) if all(word) else () for word in spoken]
         return found
 
     def features(self, words: Sequence[Candidates]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -1,0 +1,47 @@
+"""Figures of whole pronunciations: those of the pronouncer's own score, with intervals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from spacy.tokens import DocBin
+
+from spacy_treecrf.letters.word_figures import word_figures
+from tests.cli.calls import good
+from tests.letters.test_pronouncer import WORDS, gold, pronouncing
+
+
+def test_figures_are_those_of_the_score_and_evaluate_shows_them(tmp_path: Path) -> None:
+    nlp = pronouncing()
+    docs = [gold(nlp, word) for word in WORDS]
+    docs[0][1]._.phoneme = "AA0"  # the stress alone is wrong
+    docs[1][0]._.phoneme = "B"
+    docs[2][0]._.phoneme = None  # not annotated as a whole: does not count
+    data = tmp_path / "test.spacy"
+    DocBin(docs=docs, store_user_data=True).to_disk(data)
+    found = word_figures(nlp, data, resamples=50)
+    assert found is not None
+    assert found.words == 5
+    values = {name: figure.value for name, figure in found.figures.items()}
+    assert values["words_right"] == 3 / 5
+    assert values["words_right_without_stress"] == 4 / 5
+    n_phonemes = sum(len("-".join(labels).split("-")) for labels in WORDS.values()) - 3
+    assert values["phoneme_errors"] == pytest.approx(2 / n_phonemes)
+    assert all(own.low is not None and own.low <= own.value for own in found.figures.values())
+    nlp.to_disk(tmp_path / "model")
+    shown = good("evaluate", tmp_path / "model", data, "--resamples", "0")
+    assert "5 whole words" in shown
+    assert "words right, without stress %" in shown
+    as_json = json.loads(good("evaluate", tmp_path / "model", data, "--json"))
+    assert as_json["whole_words"]["words"] == 5
+    assert as_json["whole_words"]["figures"]["words_right"]["value"] == 3 / 5
+
+
+def test_pipelines_without_a_pronouncer_have_no_such_figures(tmp_path: Path) -> None:
+    nlp = pronouncing()
+    nlp.remove_pipe("treecrf_pronouncer")
+    data = tmp_path / "test.spacy"
+    DocBin(docs=[gold(nlp, "box")], store_user_data=True).to_disk(data)
+    assert word_figures(nlp, data) is None
