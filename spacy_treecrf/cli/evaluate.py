@@ -15,6 +15,7 @@ from spacy_treecrf.cli.shared.common import (
     refuse_existing,
     reports_errors,
     resampling_progress,
+    say,
     to_json,
 )
 from spacy_treecrf.cli.shared.options import (
@@ -64,6 +65,7 @@ NAMES_OF_WORDS = {
 }
 MAX_TABLE = 12  # labels of a confusion table that fits on a screen
 MOST_MISTAKES = 10
+FAR_OFF = 0.3  # the F1 that a pipe sets spans for is so much above the one that it has
 
 
 # Many parameters: typer makes an option of each.
@@ -127,6 +129,7 @@ def evaluate(
         _print_figures(figures, confidence)
         if words is not None:
             typer.echo("\n" + _table_of_words(words, confidence))
+        _warn_of_few_spans(tagger, figures)
 
 
 # Many parameters: typer makes an option of each.
@@ -182,6 +185,18 @@ def _whole_words(tagger: Tagger, data: str, resampling: dict[str, Any]) -> WordF
 
     assert isinstance(tagger, PipelineTagger)
     return word_figures(tagger.nlp, Path(data), **resampling)
+
+
+def _warn_of_few_spans(tagger: Tagger, figures: Figures) -> None:
+    """Say if a pipe leaves out spans that would serve F1, because it expects a higher one."""
+    expected: float = getattr(getattr(tagger, "pipe", None), "expected_f1", 0.0)
+    f1 = figures.figures.get("span_f1")
+    if f1 is not None and f1.value is not None and expected - f1.value > FAR_OFF:
+        say(
+            f"treecrf: the pipe sets spans for an F1 of {expected:.0%} (its setting expected_f1) "
+            f"and has {f1.value:.0%} here, so that more spans would serve it; see the option "
+            "--for-f1 of `calibrate` and `cross-calibrate`"
+        )
 
 
 def _table_of_words(words: WordFigures, confidence: float) -> str:

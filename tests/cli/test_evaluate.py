@@ -9,7 +9,7 @@ import pytest
 from spacy.cli.evaluate import evaluate as spacy_evaluate
 from spacy.tokens import Doc, DocBin
 
-from tests.cli.calls import good, process, refused
+from tests.cli.calls import call, good, process, refused
 from tests.columnar.tiny_columns import tiny_rows, write_columns
 from tests.pipeline.tiny_pipes import CORPUS, corpus, example, new_nlp, trained_nlp
 
@@ -111,6 +111,21 @@ def test_docs_are_read_as_text_as_spacy_evaluate_does(shared: Path, tmp_path: Pa
     assert "2 annotated tokens" in shown
     message = refused("evaluate", shared / "good.treecrf", shared / "test.conll", "--as-text")
     assert "leave --as-text out" in message
+
+
+def test_a_pipe_that_expects_a_much_higher_f1_is_told_of(tmp_path: Path) -> None:
+    nlp = trained_nlp("ents", steps=1, rounds_per_step=1, expected_f1=0.9)
+    other = ["Ann|N|O saw|V|U-PLACE York|N|O", "Lee|N|O left|V|U-PERSON Rome|N|O"]
+    docs = [own.reference for own in corpus(nlp, "ents", other)]
+    DocBin(docs=docs).to_disk(tmp_path / "other.spacy")
+    nlp.to_disk(tmp_path / "pipeline")
+    done = call("evaluate", tmp_path / "pipeline", tmp_path / "other.spacy")
+    assert "sets spans for an F1 of 90%" in done.stderr
+    nlp.get_pipe_config("treecrf")["expected_f1"] = 0.2
+    nlp.to_disk(tmp_path / "pipeline")
+    done = call("evaluate", tmp_path / "pipeline", tmp_path / "other.spacy")
+    assert done.exit_code == 0
+    assert "sets spans" not in done.stderr
 
 
 def test_gold_spans_over_the_end_of_a_sentence_count_once_as_in_spacy_evaluate(
