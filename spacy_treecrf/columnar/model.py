@@ -123,7 +123,7 @@ def features_of(
     features = template.features(sequences, place)
     if words is None:
         return features
-    number = template.word_column
+    number = template.word_column("--features")
     at = number - 1 - (template.label_field < number - 1)
     return words.add_to(features, [[row[at] for row in rows] for rows in sequences], str(number))
 

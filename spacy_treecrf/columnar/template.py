@@ -40,14 +40,12 @@ class Template:
     def label_field(self) -> int:
         return self.kinds.index(LABEL)
 
-    @property
-    def word_column(self) -> int:
-        """The number, from 1, of the first column of words, which word features are about."""
+    def word_column(self, option: str) -> int:
+        """The number, from 1, of the first column of words, which an option is about."""
         if "word" not in self.kinds:
             raise ValueError(
-                "treecrf: no column of the training file holds words, which --features and "
-                "--new-names are about; name one to `train`, e.g. --columns 1=word, or leave the "
-                "option out"
+                f"treecrf: no column of the training file holds words, which {option} is about; "
+                f"name one to `train`, e.g. --columns 1=word, or leave {option} out"
             )
         return self.kinds.index("word") + 1
 

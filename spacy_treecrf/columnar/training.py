@@ -74,7 +74,8 @@ def cross_calibrated(
     new_names: Whether words in the spans of a fold are new to the model that judges it.
     """
     estimator = _resumed(model, {}, sys.stderr.isatty(), change=False)
-    new = f"{model.template.word_column}{SPELLING}" if new_names else None
+    column = model.template.word_column("--new-names") if new_names else None
+    new = f"{column}{SPELLING}" if column else None
     estimator.cross_calibrate(*training, folds=folds, new=new)
     return replace(model, crf=estimator.model_)
 

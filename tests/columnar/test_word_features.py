@@ -137,7 +137,7 @@ def test_columns_without_words_are_refused(tmp_path: Path, cities: Path) -> None
     data = write_columns(tmp_path / "letters.conll", [[["a", "X"], ["b", "Y"]]])
     options = ["--features", f"gazetteer.city={cities}"]
     said = refused("train", data, "-o", tmp_path / "m.treecrf", *QUICK, *options)
-    assert "no column of the file holds words" in said
+    assert "no column of the training file holds words, which --features is about" in said
 
 
 def test_tune_takes_features(tmp_path: Path, cities: Path) -> None:
