@@ -17,7 +17,8 @@ from spacy_treecrf.evaluation.spans import sequence_spans
 from spacy_treecrf.evaluation.tagger import Chunk, Tagger
 from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.labels.schemes import are_span_labels, conll_spans
-from spacy_treecrf.models.predictor import Evidence, ScoredSequences
+from spacy_treecrf.models.predictor import ScoredSequences
+from spacy_treecrf.models.scored_blocks import Evidence
 from spacy_treecrf.models.spans.read_spans import read_span_probabilities
 
 MOST_ERRORS = 20  # that are kept with their encoded rows

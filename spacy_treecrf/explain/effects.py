@@ -18,7 +18,8 @@ from spacy_treecrf.engine.encoding.missing_methods import IMPUTATION
 from spacy_treecrf.engine.sequences import ABSENT, MISSING_BIN, Sequences
 from spacy_treecrf.explain.messages import Messages
 from spacy_treecrf.explain.players import Name, Players, Row, cells_of
-from spacy_treecrf.models.predictor import RULED_OUT, Evidence, Predictor
+from spacy_treecrf.models.predictor import Predictor
+from spacy_treecrf.models.scored_blocks import RULED_OUT, Evidence
 
 Doubles = npt.NDArray[np.float64]
 

@@ -17,7 +17,8 @@ from spacy_treecrf.explain.explanation import END, START, Label, Transition
 from spacy_treecrf.explain.players import Row, row_of
 from spacy_treecrf.explain.score_parts import ScoreParts, with_detectors
 from spacy_treecrf.models.memm.base import MEMMBase
-from spacy_treecrf.models.predictor import Evidence, Predictor, ScoredSequences
+from spacy_treecrf.models.predictor import Predictor, ScoredSequences
+from spacy_treecrf.models.scored_blocks import Evidence
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,22 +28,18 @@ from spacy_treecrf.engine.chain.span_probability import (
     label_and_span_probabilities,
     span_probabilities,
 )
-from spacy_treecrf.engine.memm.beam_search import Beams
 from spacy_treecrf.engine.sequences import Sequences, cut_sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.models.ruled import Rules, ruled_chain, rules_of
-
-# Added to the scores of labels that a mask rules out. Not -inf: where masks contradict hard
-# constraints, the others must still have a best labelling.
-RULED_OUT = -1e4
-
-# Scores are made for so many sequences at a time as fit into this, and always for whole ones.
-BLOCK_BYTES = 2**28
-MAX_SEQUENCE_BYTES = 2**31
-
-ScalarT = TypeVar("ScalarT", bound=np.generic)
-Evidence = npt.NDArray[np.float32]
+from spacy_treecrf.models.scored_blocks import (
+    Block,
+    Evidence,
+    blocks,
+    joined,
+    most_rows,
+    scored_block,
+)
 
 # Label sequences (m, length), the best first, and their log probabilities (m,)
 Best = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]
@@ -135,16 +130,16 @@ class ScoredSequences:
         self._masks = () if allowed is None else (allowed,)
         self._evidence: tuple[Evidence, ...] = ()
         self._bounds = blocks(data.offsets, predictor.model.score_bytes)
-        self._kept: list[_Block] | None = None
+        self._kept: list[Block] | None = None
         if len(self._bounds) < 2:
-            self._kept = [_block(predictor, data, 0, data.n_sequences, self._masks)]
+            self._kept = [self._scored_block((0, data.n_sequences))]
         self._marginals: npt.NDArray[np.float64] | None = None
         self._labels: npt.NDArray[np.int32] | None = None
 
     @property
     def scores(self) -> npt.NDArray[np.float32]:
         """Scores of all rows. shape: (n_rows, n_contexts, n_labels)"""
-        return _joined([block.scores for block in self._blocks()])
+        return joined([block.scores for block in self._blocks()])
 
     def obeys(self, constraints: str) -> bool:
         """Whether predicted labels always follow these hard constraints."""
@@ -191,7 +186,7 @@ class ScoredSequences:
         """Ids of the predicted labels. shape: (n_rows,)"""
         if self._labels is not None:
             return self._labels
-        return _joined([self._labels_of(block) for block in self._blocks()])
+        return joined([self._labels_of(block) for block in self._blocks()])
 
     def labels_of_spans(self, spans: SpanLabels, threshold: float) -> npt.NDArray[np.int32]:
         """Ids of the labels of the spans that serve F1 best, see `choose_spans`. shape: (n_rows,)
@@ -210,7 +205,7 @@ class ScoredSequences:
     def marginals(self) -> npt.NDArray[np.float64]:
         """P(y_t = k). shape: (n_rows, n_labels)"""
         if self._marginals is None:
-            self._marginals = _joined([self._marginals_of(block) for block in self._blocks()])
+            self._marginals = joined([self._marginals_of(block) for block in self._blocks()])
         return self._marginals
 
     def marginals_at(
@@ -236,7 +231,7 @@ class ScoredSequences:
             if of_rows is not None:
                 scores /= of_rows[block.rows, None, None]
             parts.append(predict_marginals(scores, block.data, chain, self._workers))
-        return _joined(parts)
+        return joined(parts)
 
     def pair_marginals(self) -> npt.NDArray[np.float32]:
         """P(y_{t-1} = u, y_t = v); 0 at first positions. shape: (n_rows, n_labels, n_labels)"""
@@ -245,7 +240,7 @@ class ScoredSequences:
             edge_marginals(block.scores, block.data, self.chain, self._workers)
             for block in self._blocks()
         ]
-        return _joined(parts)
+        return joined(parts)
 
     def probability_of_pairs(self, pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """P(y_{t-1} and y_t are one of some pairs) of each row t; 0 at first positions.
@@ -254,10 +249,10 @@ class ScoredSequences:
         """
         self._refuse_rules("probabilities of pairs of labels")
         found = np.zeros(self.data.n_rows)
-        most_rows = max(1, BLOCK_BYTES // (4 * pairs.size))  # pairs take more room than scores
+        row_bytes = 4 * pairs.size  # more than scores take
         for block in self._blocks():
             of_block = found[block.rows]
-            for chunk in cut_sequences(block.data.offsets, most_rows):
+            for chunk in cut_sequences(block.data.offsets, most_rows(row_bytes)):
                 part, rows = block.data.part(*chunk), block.data.rows_of(chunk)
                 edges = edge_marginals(block.scores[rows], part, self.chain, self._workers)
                 of_block[rows] = edges.sum(axis=(1, 2), where=pairs, dtype=np.float64)
@@ -331,7 +326,7 @@ class ScoredSequences:
                 parts.append(log_probability_of(scores, offsets, self.chain, own))
             else:
                 parts.append(self.ruled.log_probability_of(scores, offsets, own))
-        return _joined(parts)
+        return joined(parts)
 
     def entropies(self) -> npt.NDArray[np.float64]:
         """The entropy, in nats, of the labels of each sequence. shape: (n_sequences,)"""
@@ -340,24 +335,27 @@ class ScoredSequences:
             sequence_entropies(block.scores, block.data.offsets, self.chain)
             for block in self._blocks()
         ]
-        return _joined(parts)
+        return joined(parts)
 
     def _refuse_rules(self, what: str) -> None:
         if self.ruled is not None:
             raise ValueError(f"treecrf: there are no {what} under rules; set rules to None")
 
-    def _blocks(self) -> Iterator[_Block]:
+    def _blocks(self) -> Iterator[Block]:
         """All blocks in their order, each with its scores."""
         if self._kept is not None:
             yield from self._kept
             return
-        for first, last in self._bounds:
-            block = _block(self._predictor, self.data, first, last, self._masks)
+        for chunk in self._bounds:
+            block = self._scored_block(chunk)
             for evidence in self._evidence:
                 block = block.with_evidence(evidence)
             yield block
 
-    def _labels_of(self, block: _Block) -> npt.NDArray[np.int32]:
+    def _scored_block(self, chunk: tuple[int, int]) -> Block:
+        return scored_block(self._predictor.model, self._workers, self.data, chunk, self._masks)
+
+    def _labels_of(self, block: Block) -> npt.NDArray[np.int32]:
         predictor = self._predictor.predictor
         if block.beams is not None and predictor == "viterbi":
             return block.beams.labels[:, 0]
@@ -366,13 +364,13 @@ class ScoredSequences:
             return self.ruled.labels(block.scores, offsets, predictor, self._workers)
         return predict_labels(block.scores, block.data, self.chain, predictor, self._workers)
 
-    def _marginals_of(self, block: _Block) -> npt.NDArray[np.float64]:
+    def _marginals_of(self, block: Block) -> npt.NDArray[np.float64]:
         if self.ruled is not None:
             return self.ruled.marginals(block.scores, block.data.offsets, self._workers)
         return predict_marginals(block.scores, block.data, self.chain, self._workers)
 
     def _choose_spans(
-        self, block: _Block, spans: SpanLabels, threshold: float, labels: npt.NDArray[np.int32]
+        self, block: Block, spans: SpanLabels, threshold: float, labels: npt.NDArray[np.int32]
     ) -> None:
         """Write the labels of the best spans of a block over its most probable ones."""
         rows = block.scores, block.data.offsets, self.marginals()[block.rows]
@@ -383,7 +381,7 @@ class ScoredSequences:
         )
 
     def _spans_of(
-        self, block: _Block, spans: npt.NDArray[np.int64], labels: npt.NDArray[np.int32]
+        self, block: Block, spans: npt.NDArray[np.int64], labels: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.float64]:
         """Probabilities of spans of a block, whose rows and labels are those of the block."""
         offsets = block.data.offsets
@@ -392,7 +390,7 @@ class ScoredSequences:
         nodes = self.marginals()[block.rows]
         return span_probabilities(block.scores, offsets, self.chain, nodes, spans, labels)
 
-    def _nbest_of(self, block: _Block, n: int) -> list[Best]:
+    def _nbest_of(self, block: Block, n: int) -> list[Best]:
         bounds = list(pairwise(block.data.offsets.tolist()))
         ruled = self.ruled
         if ruled is not None:
@@ -429,12 +427,12 @@ class _KnownSequences(ScoredSequences):
         self._workers = predictor.workers
         self._masks = ()
         self._evidence = ()
-        self._kept = [_Block(slice(0, len(labels)), data, None, scores)]
+        self._kept = [Block(slice(0, len(labels)), data, None, scores)]
         self._marginals = nodes if len(nodes) else None
         self._labels = labels
 
     def _choose_spans(
-        self, block: _Block, spans: SpanLabels, threshold: float, labels: npt.NDArray[np.int32]
+        self, block: Block, spans: SpanLabels, threshold: float, labels: npt.NDArray[np.int32]
     ) -> None:
         """Do the same in this thread: there are few rows."""
         rows = block.scores, block.data.offsets, self.marginals()
@@ -455,68 +453,3 @@ class _KnownSequences(ScoredSequences):
         if label_and_span_probabilities(rows, edges, end, where, of_labels, of_spans):
             return super().probabilities_of(labels, spans)
         return of_labels, of_spans.tolist()
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Some sequences of a data set: their rows in it, what a search found, and their scores."""
-
-    rows: slice
-    data: Sequences
-    beams: Beams | None
-    scores: npt.NDArray[np.float32]
-
-    def under(self, allowed: Mask) -> _Block:
-        """The same block where a further mask rules labels out."""
-        twin = replace(self, scores=self.scores.copy())
-        _rule_out(twin.scores, allowed[self.rows])
-        return twin
-
-    def with_evidence(self, evidence: Evidence) -> _Block:
-        """The same block where evidence (n_rows, n_labels) is added to the scores."""
-        return replace(self, scores=self.scores + evidence[self.rows][:, None, :])
-
-
-def _block(
-    predictor: Predictor, data: Sequences, first: int, last: int, masks: tuple[Mask, ...]
-) -> _Block:
-    """The sequences first to last - 1 of a data set, scored.
-
-    masks: uint8 (n_rows, n_labels) of the whole data set, 0 where a label is ruled out.
-    """
-    rows = data.rows_of((first, last))
-    own = data.part(first, last)
-    masks = tuple(mask[rows] for mask in masks)
-    model, workers = predictor.model, predictor.workers
-    beams = model.search(own, workers, masks[-1] if masks else None)
-    scores = model.scores(own, workers) if beams is None else beams.scores
-    for mask in masks:
-        _rule_out(scores, mask)
-    return _Block(rows, own, beams, scores)
-
-
-def blocks(offsets: npt.NDArray[np.int64], row_bytes: int) -> list[tuple[int, int]]:
-    """Ranges of whole sequences whose rows take about BLOCK_BYTES together."""
-    n_bytes = int(offsets[-1]) * row_bytes
-    if len(offsets) > 1 and n_bytes < min(BLOCK_BYTES, MAX_SEQUENCE_BYTES):
-        return [(0, len(offsets) - 1)]
-    lengths = np.diff(offsets)
-    n_rows = int(lengths.max(initial=0))
-    if n_rows * row_bytes > MAX_SEQUENCE_BYTES:
-        longest = int(lengths.argmax())
-        raise ValueError(
-            f"treecrf: sequence {longest} has {n_rows} positions, whose scores take "
-            f"{n_rows * row_bytes / 2**30:.1f} GB ({row_bytes} bytes each), beyond the limit of "
-            f"{MAX_SEQUENCE_BYTES / 2**30:.0f} GB; cut it, or train a model with a lower order"
-        )
-    return cut_sequences(offsets, max(1, BLOCK_BYTES // row_bytes))
-
-
-def _joined(parts: list[npt.NDArray[ScalarT]]) -> npt.NDArray[ScalarT]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _rule_out(scores: npt.NDArray[np.float32], allowed: Mask) -> None:
-    """Lower the scores (n_rows, n_contexts, n_labels) of labels that are not allowed."""
-    rows = np.flatnonzero(~allowed.all(axis=1))
-    scores[rows] += np.where(allowed[rows], 0.0, RULED_OUT).astype(np.float32)[:, None, :]

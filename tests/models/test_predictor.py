@@ -13,7 +13,7 @@ from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.estimators import SequenceEstimator
-from spacy_treecrf.models import predictor
+from spacy_treecrf.models import predictor, scored_blocks
 from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.models.predictor import Predictor
 from tests.engine.enumeration import enumerate_paths
@@ -147,8 +147,8 @@ def test_scores_in_blocks_answer_the_same_bit_by_bit(
         ]
 
     at_once = [answers(mask) for mask in masks]
-    monkeypatch.setattr(predictor, "BLOCK_BYTES", 1)  # a block for each sequence
-    assert len(predictor.blocks(data.offsets, model.score_bytes)) == data.n_sequences
+    monkeypatch.setattr(scored_blocks, "BLOCK_BYTES", 1)  # a block for each sequence
+    assert len(scored_blocks.blocks(data.offsets, model.score_bytes)) == data.n_sequences
     for mask, expected in zip(masks, at_once, strict=True):
         for found, wanted in zip(answers(mask), expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
@@ -168,14 +168,14 @@ def test_pairs_of_labels_are_summed_in_parts_that_fit_into_a_block(
         return edges
 
     monkeypatch.setattr(predictor, "edge_marginals", measured)
-    monkeypatch.setattr(predictor, "BLOCK_BYTES", data.n_rows * fitted.model_.score_bytes + 1)
+    monkeypatch.setattr(scored_blocks, "BLOCK_BYTES", data.n_rows * fitted.model_.score_bytes + 1)
     scored = Predictor(fitted.model_, ONE).apply(data)
-    assert len(predictor.blocks(data.offsets, fitted.model_.score_bytes)) == 1
+    assert len(scored_blocks.blocks(data.offsets, fitted.model_.score_bytes)) == 1
     found = scored.probability_of_pairs(np.ones((scored.chain.n_labels,) * 2, np.bool_))
     is_first = np.isin(np.arange(data.n_rows), data.offsets)
     np.testing.assert_allclose(found, np.where(is_first, 0.0, 1.0), atol=1e-6)
     a_sequence = 4 * scored.chain.n_labels**2 * 4
-    assert max(sizes) < predictor.BLOCK_BYTES + a_sequence < sum(sizes)
+    assert max(sizes) < scored_blocks.BLOCK_BYTES + a_sequence < sum(sizes)
 
 
 def test_sequence_whose_scores_are_too_large_is_named(
@@ -183,6 +183,6 @@ def test_sequence_whose_scores_are_too_large_is_named(
 ) -> None:
     data = encoded(fitted)
     most = int(np.diff(data.offsets).max()) * fitted.model_.score_bytes
-    monkeypatch.setattr(predictor, "MAX_SEQUENCE_BYTES", most - 1)
+    monkeypatch.setattr(scored_blocks, "MAX_SEQUENCE_BYTES", most - 1)
     with pytest.raises(ValueError, match=r"^treecrf: sequence \d has 4 positions.*limit"):
         Predictor(fitted.model_, ONE).apply(data)

@@ -38,6 +38,10 @@ ORDINARY: dict[str, dict[str, Any]] = {
     "imputation": {"missing": "imputation"},
     "beam": {"beam": 2, "family": "separate"},
 }
+# Kernels read flat dicts alone.
+FLAT = [
+    [{k: v for k, v in item.items() if not isinstance(v, list | dict)} for item in row] for row in X
+]
 
 
 @pytest.fixture(scope="module", params=list(QUICK))
@@ -176,16 +180,18 @@ def test_what_is_large_or_unusual_is_left_to_the_ordinary_way(model: Any) -> Non
 
 
 def test_what_was_prepared_is_neither_copied_nor_pickled(model: Any) -> None:
-    expected = model.quick.labels(X[:1], "viterbi")
+    expected = model.quick.labels(FLAT[:1], "viterbi")
+    assert expected is not None
     for same in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert "quick" not in vars(same)
-        assert same.quick.labels(X[:1], "viterbi") == expected
+        assert same.quick.labels(FLAT[:1], "viterbi") == expected
 
 
 def test_threads_may_share_what_was_prepared(model: Any) -> None:
-    expected = [model.quick.marginals([x]) for x in X]
+    expected = [model.quick.marginals([x]) for x in FLAT]
+    assert None not in expected
     with ThreadPoolExecutor(4) as pool:
-        assert [*pool.map(lambda x: model.quick.marginals([x]), X)] == expected
+        assert [*pool.map(lambda x: model.quick.marginals([x]), FLAT)] == expected
 
 
 class Lazy:
@@ -195,7 +201,7 @@ class Lazy:
         return 100
 
     def __iter__(self) -> Any:
-        return iter([dict(X[0][0])])
+        return iter([dict(FLAT[0][0])])
 
 
 def test_sequences_that_yield_another_number_than_their_length_take_the_ordinary_way() -> None:
