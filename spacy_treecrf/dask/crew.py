@@ -16,7 +16,7 @@ from typing import Any
 
 import dask
 from dask.sizeof import sizeof
-from distributed import Client, Future, get_worker, secede
+from distributed import Client, Future, get_worker, secede, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
@@ -27,6 +27,9 @@ from spacy_treecrf.dask.worker_state import StateLost, WorkerState
 
 DISTRIBUTION = "spacy-treecrf"
 POLL_SECONDS = 1.0
+# For a result to come to the driver once its task is done. A client whose fetching is interrupted
+# before it has begun can fetch nothing any more, so this is long.
+FETCH_SECONDS = 20.0
 WAIT_SECONDS = 60.0  # for the first worker
 MOST_LOSSES = 20  # without a finished round
 SETTLE = "settle"
@@ -336,7 +339,9 @@ class Crew:
             try:
                 for other in failed:
                     other.result(timeout=POLL_SECONDS)
-                result = future.result(timeout=POLL_SECONDS)
+                if not future.done():
+                    wait([future], timeout=POLL_SECONDS)
+                result = future.result(timeout=FETCH_SECONDS)
                 self.traffic.driver_bytes += sizeof(result)
                 return result
             except TIMED_OUT:

@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from spacy_treecrf import BoostedCRF
-from spacy_treecrf.dask import DaskBoostedCRF
+from spacy_treecrf.dask import DaskBoostedCRF, crew
 from tests.dask.cluster_data import cut, make_data, stored
 
 pytestmark = pytest.mark.slow
@@ -122,3 +122,13 @@ def test_bytes_and_messages_of_each_round_are_counted(client: Client) -> None:
     assert len(found.traffic_) == SMALL["rounds"]
     assert all(each.messages and each.driver_bytes for each in found.traffic_)
     assert found.traffic_[-1].worker_bytes > 0
+
+
+def test_results_may_come_when_the_waiting_for_them_ends(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "POLL_SECONDS", 2e-4)
+    data = make_data(300)
+    for _ in range(2):
+        found = DaskBoostedCRF(client, **SMALL).fit(cut(data, 100))
+    assert stored(found.to_local()) == stored(BoostedCRF(**SMALL).fit(*data))

@@ -241,6 +241,7 @@ def test_ordinary_batches_are_gathered(folder: Path) -> None:
         *("ner", "batches"),
         training__batcher=batcher,
         training__max_steps=7,
+        training__patience=4,
         training__eval_frequency=4,
         components__treecrf__rounds_per_step=4,
         corpora__train__views=["sentences"],  # an epoch is over after the docs, once each
