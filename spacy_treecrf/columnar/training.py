@@ -11,6 +11,7 @@ from spacy_treecrf.columnar.model import ColumnModel, TrainingCurve
 from spacy_treecrf.columnar.template import SPELLING, Template
 from spacy_treecrf.columnar.word_features import WordFeatures
 from spacy_treecrf.estimators import BoostedCRF
+from spacy_treecrf.labels.schemes import are_span_labels
 from spacy_treecrf.models.model import TrainingInterrupted
 
 Data = tuple[Sequence[Sequence[dict[str, Any]]], Sequence[Sequence[Any]]]
@@ -73,6 +74,11 @@ def cross_calibrated(
 
     new_names: Whether words in the spans of a fold are new to the model that judges it.
     """
+    if new_names and not are_span_labels(model.crf.labels):
+        raise ValueError(
+            "treecrf: the labels of this model are no spans, which new names are about; leave "
+            "--new-names out"
+        )
     estimator = _resumed(model, {}, sys.stderr.isatty(), change=False)
     column = model.template.word_column("--new-names") if new_names else None
     new = f"{column}{SPELLING}" if column else None

@@ -18,6 +18,7 @@ from spacy_treecrf.models.calibration.search import (
     Wanted,
     can_lower_outside,
     found_correction,
+    require_outside,
 )
 from spacy_treecrf.models.correction import Correction
 from spacy_treecrf.models.predictor import Predictor
@@ -46,6 +47,8 @@ def lowers_outside(estimator: SequenceEstimator, outside: bool | None) -> bool:
     model = estimator.model_
     if outside is None:
         return can_lower_outside(model.labels, model.chain.order) and are_span_labels(model.labels)
+    if outside:
+        require_outside(model.labels, model.chain.order)
     return outside
 
 
@@ -97,7 +100,7 @@ def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None
             raise ValueError(
                 f"treecrf: without the values of {new!r} that the sequences {held[0]} to "
                 f"{held[-1]} have in spans, nothing is left to learn from; use more folds, or "
-                "new=None"
+                "leave new names out"
             )
     return found
 

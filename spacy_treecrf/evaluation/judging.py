@@ -31,7 +31,7 @@ class Judged:
     # annotated positions whose label the model knows: those that log_likelihood covers
     known: list[int] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)  # gold labels that the model lacks
-    cut: bool = False  # whether sequences were cut out of docs, whose gold spans may be longer
+    cut: bool = False  # whether sequences were cut out of docs, see `sequence_spans`
 
     def spans(self) -> Iterator[tuple[list[TokenSpan], list[TokenSpan]]]:
         """Gold and predicted spans of each sequence; see `sequence_spans`."""
@@ -83,7 +83,7 @@ def add_chunk(
     """Judge one more chunk, which is annotated; returns the ids of the labels it got."""
     assert chunk.gold is not None
     names = tagger.model.labels
-    judged.cut |= chunk.docs is not None
+    judged.cut |= chunk.cut
     ids = label_ids(names, chunk.gold)
     lacking = (label for label in chunk.gold if label is not None and label not in names)
     judged.unseen.update(lacking)

@@ -28,6 +28,7 @@ class Chunk:
     data: Sequences
     docs: list[Doc] | None = None  # only where a pipeline has read them
     text_field: int = 0  # which field of a row people read
+    cut: bool = False  # whether labels are BILUO, of sequences that were cut out of docs
 
     def words(self, sequence: int) -> list[str]:
         """The tokens of a sequence as people read them."""

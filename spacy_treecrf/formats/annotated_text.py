@@ -10,6 +10,7 @@ from typing import Any
 # Why something of a file is not in the result, as reports say it.
 NOT_ACCEPTED = "texts whose answer is not accept"
 NOT_ANNOTATED = "texts that are not annotated"
+OF_BLANKS = "spans of blanks alone"
 DISCONTINUOUS = "discontinuous spans"
 OTHER_RESULTS = "annotations that are no spans"
 MORE_ANNOTATIONS = "further annotations of a text"

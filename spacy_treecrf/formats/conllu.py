@@ -14,6 +14,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 
 from spacy_treecrf.corpora.reading import malformed, quoted, read_lines
+from spacy_treecrf.formats.token_files import bio_labels
 from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.labels.schemes import conll_spans
 
@@ -89,7 +90,18 @@ def _doc(path: Path, sentences: list[list[Row]]) -> Doc:
             entities.append(Span(doc, begin + start, begin + end, label=name))
         begin += len(labels)
     doc.set_ents(entities, default="outside")
+    if not any(row[0].isdigit() and row[6] != _EMPTY for rows in sentences for row in rows):
+        _forget_heads(doc, sentences)
     return doc
+
+
+def _forget_heads(doc: Doc, sentences: list[list[Row]]) -> None:
+    """Give a doc whose file has no heads the sentences of the file, not one for each word."""
+    for token in doc:
+        token.dep_ = ""
+    starts = (row[0] == "1" for rows in sentences for row in rows if row[0].isdigit())
+    for token, is_start in zip(doc, starts, strict=True):
+        token.is_sent_start = is_start
 
 
 def _label(misc: str) -> str:
@@ -103,6 +115,7 @@ def write_conllu(docs: Iterable[Doc]) -> Iterator[bytes]:
     """Ten columns for each token, entities as `name=B-X` in the last; no tokens of blanks."""
     for doc in docs:
         yield f"{NEW_DOC}\n".encode()
+        labels = bio_labels(doc)
         sentences: Iterable[Iterable[Token]] = [doc]
         if doc.has_annotation("SENT_START"):
             sentences = doc.sents
@@ -110,23 +123,23 @@ def write_conllu(docs: Iterable[Doc]) -> Iterator[bytes]:
             tokens = [token for token in sentence if not token.is_space]
             places = {token.i: number for number, token in enumerate(tokens, start=1)}
             for token in tokens:
-                yield ("\t".join(_written(token, places)) + "\n").encode()
+                yield ("\t".join(_written(token, labels[token.i], places)) + "\n").encode()
             if tokens:
                 yield b"\n"
 
 
-def _written(token: Token, places: dict[int, int]) -> Row:
+def _written(token: Token, label: str, places: dict[int, int]) -> Row:
     head = _EMPTY
     if token.has_dep():
         head = "0" if token.head.i == token.i else str(places.get(token.head.i, _EMPTY))
     misc = []
-    if token.ent_type_:
-        if re.search(r"[|\s]", token.ent_type_):
+    if label != OUTSIDE:
+        if re.search(r"[|\s]", label):
             raise ValueError(
                 f"treecrf: the label {token.ent_type_!r} has a blank or '|', which separates in "
                 "CoNLL-U; rename it"
             )
-        misc.append(f"name={token.ent_iob_}-{token.ent_type_}")
+        misc.append(f"name={label}")
     if not token.whitespace_:
         misc.append(NO_SPACE)
     dep = "root" if token.dep_ == "ROOT" else token.dep_

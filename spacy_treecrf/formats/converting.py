@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, has_entities, to_docs
-from spacy_treecrf.formats.annotated_text import NOT_ANNOTATED, AnnotatedText, Tally
+from spacy_treecrf.formats.annotated_text import NOT_ANNOTATED, OF_BLANKS, AnnotatedText, Tally
 from spacy_treecrf.formats.brat import SPANS, TEXT, read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
 from spacy_treecrf.formats.doccano import read_doccano, write_doccano
@@ -24,6 +24,7 @@ from spacy_treecrf.formats.token_files import (
     write_column_docs,
     write_iob_docs,
     write_spacy_docs,
+    written_entities,
 )
 from spacy_treecrf.storage.files import check_target, refuse_inputs, replacing
 
@@ -52,12 +53,14 @@ class TokenFormat:
     write: What forms a file; None: it is only read.
     entities_alone: Whether it keeps nothing but entities, so that docs without them teach nothing.
     encoded: Whether files may have other encodings than UTF-8.
+    keeps_blanks: Whether it has tokens of blanks.
     """
 
     read: Callable[..., Iterator[Doc]]
     write: Callable[[Iterable[Doc]], Iterator[bytes]] | None
     entities_alone: bool = False
     encoded: bool = False
+    keeps_blanks: bool = False
 
 
 UTF8 = "utf-8"
@@ -71,7 +74,7 @@ FORMATS: dict[str, TextFormat | TokenFormat] = {
     "conllu": TokenFormat(read_conllu, write_conllu),
     "iob": TokenFormat(read_iob_docs, write_iob_docs, entities_alone=True),
     "json": TokenFormat(read_json_docs, None),
-    "spacy": TokenFormat(read_spacy_docs, write_spacy_docs),
+    "spacy": TokenFormat(read_spacy_docs, write_spacy_docs, keeps_blanks=True),
 }
 _BY_SUFFIX = {
     ".spacy": "spacy",
@@ -204,7 +207,7 @@ def _content(
     assert writer.write is not None
     if isinstance(reader, TokenFormat):
         docs = _docs(reader, source, options)
-        return writer.write(_counted_docs(docs, tally, writer.entities_alone))
+        return writer.write(_counted_docs(docs, tally, writer))
     texts = _texts(reader, source, options, tally)
     return writer.write(to_docs(texts, blank_pipeline(options.language), options.alignment, tally))
 
@@ -233,13 +236,15 @@ def _counting(format: TextFormat, options: Options) -> dict[str, Any]:
     return {"counting": options.offsets} if format.counted else {}
 
 
-def _counted_docs(docs: Iterable[Doc], tally: Tally, entities_alone: bool) -> Iterator[Doc]:
+def _counted_docs(docs: Iterable[Doc], tally: Tally, writer: TokenFormat) -> Iterator[Doc]:
     for doc in docs:
-        if entities_alone and not has_entities(doc):
+        if writer.entities_alone and not has_entities(doc):
             tally.left_out[NOT_ANNOTATED] += 1
             continue
         tally.texts += 1
-        tally.spans += len(doc.ents)
+        n_written = len(doc.ents if writer.keeps_blanks else written_entities(doc))
+        tally.spans += n_written
+        tally.left_out[OF_BLANKS] += len(doc.ents) - n_written
         yield doc
 
 

@@ -106,13 +106,26 @@ def sentence_rows(doc: Doc) -> Iterator[list[tuple[str, str]]]:
     starts = doc.has_annotation("SENT_START")
     number = 0
     numbered = []
-    for token in doc:
+    for token, label in zip(doc, bio_labels(doc), strict=True):
         number += bool(starts and token.is_sent_start)
         if not token.is_space:
-            label = f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else OUTSIDE
             numbered.append((number, token.text, label))
     for _, rows in groupby(numbered, key=lambda row: row[0]):
         yield [(word, label) for _, word, label in rows]
+
+
+def bio_labels(doc: Doc) -> list[str]:
+    """The BIO label of each token; entities begin behind their tokens of blanks."""
+    labels = [f"I-{token.ent_type_}" if token.ent_type_ else OUTSIDE for token in doc]
+    for entity in written_entities(doc):
+        first = next(token for token in entity if not token.is_space)
+        labels[first.i] = labels[first.i].replace("I-", "B-", 1)
+    return labels
+
+
+def written_entities(doc: Doc) -> list[Span]:
+    """Those that stand in a file without tokens of blanks."""
+    return [ent for ent in doc.ents if not all(token.is_space for token in ent)]
 
 
 def read_iob_docs(path: Path) -> Iterator[Doc]:

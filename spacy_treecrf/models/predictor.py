@@ -127,7 +127,7 @@ class ScoredSequences:
         self.ruled = predictor.ruled
         self._predictor = predictor
         self._workers = predictor.workers
-        self._masks = () if allowed is None else (allowed,)
+        self._masks: tuple[Mask, ...] = () if allowed is None else (allowed,)
         self._evidence: tuple[Evidence, ...] = ()
         self._bounds = blocks(data.offsets, predictor.model.score_bytes)
         self._kept: list[Block] | None = None
@@ -262,6 +262,21 @@ class ScoredSequences:
         """Marginals of labels and of pairs, of one distribution: a beam prunes neither."""
         exact = self.unpruned()
         return exact.marginals(), exact.pair_marginals()
+
+    def parts(self) -> Iterator[tuple[slice, ScoredSequences]]:
+        """The sequences in parts, whose scores are kept, and the rows of each part."""
+        if self._kept is not None:
+            yield slice(0, self.data.n_rows), self
+            return
+        for block in self._blocks():
+            part, rows = copy(self), block.rows
+            part.data = block.data
+            part._kept = [replace(block, rows=slice(0, block.data.n_rows))]
+            part._masks = tuple(mask[rows] for mask in self._masks)
+            part._evidence = tuple(evidence[rows] for evidence in self._evidence)
+            part._marginals = None if self._marginals is None else self._marginals[rows]
+            part._labels = None
+            yield rows, part
 
     def unpruned(self) -> ScoredSequences:
         """The same sequences under the chain without its beam, whose marginals are exact."""

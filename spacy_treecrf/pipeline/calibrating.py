@@ -23,8 +23,10 @@ from spacy_treecrf.models.calibration.search import (
     calibratable,
     can_lower_outside,
     found_correction,
+    require_outside,
 )
 from spacy_treecrf.models.spans.spans_for_f1 import expected_f1_of
+from spacy_treecrf.pipeline.evidence.document_evidence import Weights
 from spacy_treecrf.pipeline.pipe_protocols import LearningPipe
 
 # Told after each step: how many rounds are done, and how many there are in all.
@@ -102,6 +104,8 @@ def cross_calibrate(
         require_spans(pipe)
     if outside is None:
         outside = has_spans and can_lower_outside(crf.labels, crf.chain.order)
+    elif outside:
+        require_outside(crf.labels, crf.chain.order)
     twins: list[tuple[LearningPipe, list[Doc]]] = []
     parts = []
     cut = _folds_of(pipe, examples, folds, new_names)
@@ -131,9 +135,10 @@ def _folds_of(
     for i, example in enumerate(examples):
         by_text.setdefault(example.reference.text, []).append(i)
     units = list(by_text.values())
-    if not 2 <= folds <= len(units):
+    if not (isinstance(folds, int) and 2 <= folds <= len(units)):
         raise ValueError(
-            f"treecrf: folds is {folds}, and there are {len(units)} texts; use 2 to their number"
+            f"treecrf: folds is {folds!r}, and there are {len(units)} texts; use an integer from 2 "
+            "to their number"
         )
     gold = pipe.learner.gold(examples)
     names = names_of([_words(examples, gold, own) for own in units]) if new_names else None
@@ -168,6 +173,7 @@ def _trained_twin(
     """A pipe of the same settings, labels and vocabulary that has learned from these examples."""
     twin = deepcopy(pipe, {id(pipe.vocab): pipe.vocab})
     twin.initialize(lambda: examples, labels=pipe.labels)
+    twin.cfg |= Weights(None, None).decided(pipe.cfg)._asdict()  # not those of a new pipe
     done = 0
     while done < rounds:
         twin.learner.add(examples)

@@ -38,6 +38,7 @@ class LearningPipe(ScoringPipe, Protocol):
     vocab: Vocab
     sequence: str
     rounds_per_step: int
+    cfg: dict[str, Any]
 
     @property
     def labels(self) -> tuple[str, ...]: ...

@@ -165,7 +165,8 @@ class PipelineTagger:
     def _chunk(self, docs: list[Doc], rows: list[Row], gold: list[Label] | None) -> Chunk:
         data = self.pipe.encode(docs)
         cut_rows = [rows[a:b] for a, b in pairwise(data.offsets.tolist())]
-        return Chunk(cut_rows, gold, data, docs)
+        cut = self.pipe.task.constraints == "biluo"
+        return Chunk(cut_rows, gold, data, docs, cut=cut)
 
     def predictor(self, workers: Workers) -> Predictor:
         settings = self.pipe.shim.settings

@@ -82,11 +82,20 @@ def test_column_models_have_a_temperature_and_a_lower_score_of_o(
 
 def test_new_names_of_a_model_without_words_are_refused(tmp_path: Path) -> None:
     model, train = tmp_path / "model.treecrf", tmp_path / "train.conll"
-    train.write_text("a X\nb Y\n\n" * 3, encoding="utf8")
+    train.write_text("a B-X\nb O\n\n" * 3, encoding="utf8")
     good("train", train, "-o", model, "--rounds", "2", "--columns", "1=value")
     options = ["-o", tmp_path / "new.treecrf", "--folds", "2", "--new-names"]
     message = refused("cross-calibrate", model, train, *options)
     assert "holds words, which --new-names is about" in message
+
+
+def test_new_names_of_a_model_whose_labels_are_no_spans_are_refused(tmp_path: Path) -> None:
+    model, train = tmp_path / "model.treecrf", tmp_path / "train.conll"
+    train.write_text("a NN\nb VB\n\n" * 3, encoding="utf8")
+    good("train", train, "-o", model, "--rounds", "2", "--columns", "1=word")
+    options = ["-o", tmp_path / "new.treecrf", "--folds", "2", "--new-names"]
+    message = refused("cross-calibrate", model, train, *options)
+    assert "are no spans, which new names are about; leave --new-names out" in message
 
 
 def test_calibrate_sets_the_expected_f1_of_held_out_docs(tmp_path: Path) -> None:

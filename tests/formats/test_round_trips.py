@@ -14,6 +14,7 @@ from spacy_treecrf.formats.alignment import from_docs, to_docs
 from spacy_treecrf.formats.annotated_text import (
     MISALIGNED,
     NOT_ANNOTATED,
+    OF_BLANKS,
     OVERLAPPING,
     AnnotatedText,
     LabelledSpan,
@@ -189,6 +190,37 @@ def test_tokens_of_blanks_of_a_spacy_file_are_not_written(tmp_path: Path, name: 
     convert(tmp_path / f"b.{name}", tmp_path / "c.spacy")
     (found,) = DocBin().from_disk(tmp_path / "c.spacy").get_docs(nlp.vocab)
     assert [token.text for token in found] == ["Ann", "left", ".", "Bob", "slept"]
+
+
+@pytest.mark.parametrize("name", ["conll", "conllu", "iob"])
+def test_entities_begin_behind_their_blanks(tmp_path: Path, name: str) -> None:
+    words = ["Anna", " ", "Berg", "met", "Carl", "\n", "Rome"]
+    doc = spacy.tokens.Doc(nlp.vocab, words=words, sent_starts=[True] + [False] * 6)
+    places = [(0, 1, "PER"), (1, 3, "PER"), (4, 5, "PER"), (5, 6, "X"), (6, 7, "LOC")]
+    doc.set_ents([spacy.tokens.Span(doc, *place) for place in places], default="outside")
+    DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
+    tally = convert(tmp_path / "a.spacy", tmp_path / f"b.{name}")
+    assert tally.spans == 4
+    assert tally.left_out == {OF_BLANKS: 1}
+    convert(tmp_path / f"b.{name}", tmp_path / "c.spacy")
+    (found,) = DocBin().from_disk(tmp_path / "c.spacy").get_docs(nlp.vocab)
+    assert [(ent.text, ent.label_) for ent in found.ents] == [
+        ("Anna", "PER"),
+        ("Berg", "PER"),
+        ("Carl", "PER"),
+        ("Rome", "LOC"),
+    ]
+
+
+def test_sentences_of_a_conllu_file_without_heads_stay_whole(tmp_path: Path) -> None:
+    doc = spacy.tokens.Doc(
+        nlp.vocab, words=["Ann", "sleeps", "Fine"], sent_starts=[True, False, True]
+    )
+    path = tmp_path / "a.conllu"
+    path.write_bytes(b"".join(write_conllu([doc])))
+    (found,) = read_conllu(path)
+    assert [sentence.text for sentence in found.sents] == ["Ann sleeps", "Fine"]
+    assert not found.has_annotation("DEP")
 
 
 def test_user_data_come_back_from_a_spacy_file(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from spacy.training import Example
 from spacy_treecrf.models.calibration.search import Wanted, found_correction
 from spacy_treecrf.models.correction import Correction
 from spacy_treecrf.models.crf import CRF
+from spacy_treecrf.pipeline import calibrating
 from spacy_treecrf.pipeline.calibrating import CrossCalibration, held_out
+from spacy_treecrf.pipeline.evidence.document_evidence import WEIGHTS
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from tests.pipeline.test_expected_f1 import probabilities_of, sets_of
 from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, new_nlp, pipe_of, train, trained_nlp
@@ -81,6 +83,26 @@ def test_twins_are_pipes_that_were_trained_on_the_other_folds() -> None:
         by_hand = found_correction([of_second, of_first], Wanted(outside=True))
     assert found.temperature == pytest.approx(by_hand.temperature)
     assert found.outside == pytest.approx(by_hand.outside)
+
+
+def test_twins_have_the_evidence_of_the_pipe_also_if_it_was_stored_before_there_was_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nlp = learned(RARE, steps=2)
+    pipe = pipe_of(nlp)
+    assert pipe.evidence_weights == (0.5, 0.5)
+    for name in WEIGHTS:
+        del pipe.cfg[name]
+    told = []
+    original = calibrating.held_out
+
+    def watched(twin: Any, examples: Sequence[Example]) -> Any:
+        told.append(twin.evidence_weights)
+        return original(twin, examples)
+
+    monkeypatch.setattr(calibrating, "held_out", watched)
+    pipe.cross_calibrate(corpus(nlp, sentences=RARE), folds=2)
+    assert told == [(0.0, 0.0)] * 2
 
 
 def test_only_the_correction_of_the_pipe_changes() -> None:
@@ -200,6 +222,17 @@ def test_what_cannot_be_is_refused() -> None:
     pipe, examples = pipe_of(nlp), corpus(nlp, sentences=RARE)
     assert_refused(lambda: pipe.cross_calibrate(examples, folds=1), "folds is 1", "60 texts")
     assert_refused(lambda: pipe.cross_calibrate(examples[:3], folds=4), "folds is 4", "3 texts")
+    for folds in (2.0, "2"):
+        assert_refused(lambda n=folds: pipe.cross_calibrate(examples, folds=n), "an integer from 2")
+    positions = pipe_of(learned(RARE, steps=1, model={"order": 0}))
+    told: list[int] = []
+    assert_refused(
+        lambda: positions.cross_calibrate(
+            examples, outside=True, report=lambda done, _: told.append(done)
+        ),
+        "is of order 0",
+    )
+    assert not told
     same = corpus(nlp, sentences=[f"n{i}|X|O Bob|X|U-PERSON" for i in range(4)])
     assert_refused(
         lambda: pipe.cross_calibrate(same, folds=2, new_names=True), "nothing annotated is left"

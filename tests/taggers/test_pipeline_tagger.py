@@ -11,7 +11,16 @@ from spacy_treecrf.evaluation.figures import figures_of
 from spacy_treecrf.evaluation.judging import judge
 from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 from tests.columnar.tiny_columns import write_columns
-from tests.pipeline.tiny_pipes import CORPUS, corpus, labels_of, pipe_of, trained_nlp, words_of
+from tests.pipeline.tiny_pipes import (
+    CORPUS,
+    corpus,
+    labels_of,
+    new_nlp,
+    pipe_of,
+    train,
+    trained_nlp,
+    words_of,
+)
 
 
 def test_pipelines_have_the_same_figures_on_docs_and_on_columns(tmp_path: Path) -> None:
@@ -50,6 +59,19 @@ def test_sequences_of_column_files_stay_whole_whatever_punctuation_is_in_them(
     (chunk,) = tagger.read(str(tmp_path / "data.conll"), gold=True)[1]
     assert [len(own) for own in chunk.rows] == [5, 1]
     assert chunk.data.n_sequences == 2
+
+
+def test_tags_that_spell_spans_are_not_cut_at_the_ends_of_sentences(tmp_path: Path) -> None:
+    sentences = ["in|B-PP|O New|B-NP|O York|I-NP|O", "Ann|B-NP|O slept|B-VP|O"]
+    nlp = new_nlp("tag")
+    examples = corpus(nlp, "tag", sentences=sentences)
+    nlp.initialize(lambda: examples)
+    train(nlp, examples, 4)
+    DocBin(docs=[e.reference for e in examples]).to_disk(tmp_path / "d.spacy")
+    tagger = PipelineTagger(nlp, pipe_of(nlp), "nlp", threads=1)
+    judged = judge(tagger, tagger.read(str(tmp_path / "d.spacy"), gold=True)[1])
+    assert judged.predicted == judged.gold
+    assert figures_of(judged, resamples=0).figures["span_f1"].value == 1.0
 
 
 def test_spans_below_min_prob_are_not_predicted(tmp_path: Path) -> None:

@@ -70,6 +70,15 @@ def can_lower_outside(labels: Sequence[str], order: int) -> bool:
     return OUTSIDE in labels and order > 0
 
 
+def require_outside(labels: Sequence[str], order: int) -> None:
+    """Refuse a model whose label O cannot be lowered."""
+    if not can_lower_outside(labels, order):
+        lacks = "is of order 0" if OUTSIDE in labels else f"has no label {OUTSIDE!r}"
+        raise ValueError(
+            f"treecrf: the label O is to be lowered, and a model {lacks}; leave outside out"
+        )
+
+
 def calibratable(model: SequenceModel, holder: str) -> CRF:
     """The model, if it is one that a correction can change."""
     if not isinstance(model, CRF):
@@ -93,10 +102,7 @@ def found_correction(parts: Sequence[HeldOutLabels], wanted: Wanted) -> Correcti
         return Correction(temperature, curve=curve)
     able = [part for part in parts if can_lower_outside(part.labels, part.scored.chain.order)]
     if parts and not able:
-        lacks = "is of order 0" if OUTSIDE in parts[0].labels else f"has no label {OUTSIDE!r}"
-        raise ValueError(
-            f"treecrf: the label O is to be lowered, and a model {lacks}; leave outside out"
-        )
+        require_outside(parts[0].labels, parts[0].scored.chain.order)
     return likely_correction(able)
 
 

@@ -128,7 +128,9 @@ def begun_inside(scored: ScoredSequences, spelling: Spelling) -> float:
     found = 0.0
     for label, (letter, name) in enumerate(spelling.parts):
         if letter == "I":
-            goes_on = [i for i, part in enumerate(spelling.parts) if part[1] == name]
+            goes_on = [
+                i for i, part in enumerate(spelling.parts) if part in (("B", name), ("I", name))
+            ]
             before = np.zeros(len(nodes))
             before[1:] = nodes[:-1, goes_on].sum(axis=1)
             before[firsts] = 0.0

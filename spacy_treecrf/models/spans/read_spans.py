@@ -8,6 +8,7 @@ R(i, j) - R(i - 1, j) - R(i, j + 1) + R(i - 1, j + 1).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import product
 
@@ -26,7 +27,7 @@ APART = 3  # runs that are so far from each other in their order share no rows
 def read_span_probabilities(
     scored: ScoredSequences, spans: Sequence[TokenSpan], labels: Sequence[str]
 ) -> Doubles:
-    """P(exactly this span) of each.
+    """P(exactly this span) of each; a beam prunes nothing of them.
 
     spans: (first row, past the last one, type), rising, without overlap, each in one sequence.
     labels: By id.
@@ -34,6 +35,18 @@ def read_span_probabilities(
     ids: LabelIds = {}
     for y, label in enumerate(labels):
         ids.setdefault(letter_and_type(label), []).append(y)
+    found, first = [np.empty(0)], 0
+    firsts = [span[0] for span in spans]
+    for rows, part in scored.unpruned().parts():
+        past = bisect_left(firsts, rows.stop)
+        own = [(a - rows.start, b - rows.start, name) for a, b, name in spans[first:past]]
+        found.append(_of_known_scores(part, own, ids))
+        first = past
+    return np.concatenate(found)
+
+
+def _of_known_scores(scored: ScoredSequences, spans: Sequence[TokenSpan], ids: LabelIds) -> Doubles:
+    """P(exactly this span) of each, which asks for the scores many times."""
     bounds = set(scored.data.offsets.tolist())
     found = np.zeros(len(spans))
     for before, behind in product((0, 1), repeat=2):

@@ -89,10 +89,12 @@ def test_other_things_than_models_are_refused_beside_one() -> None:
         fitted("BIO").predict_spans(inputs(1), beside=fitted("BIO"))  # type: ignore[arg-type]
 
 
-def test_models_of_iob1_are_refused() -> None:
+@pytest.mark.parametrize("name", ["-X", ""])
+def test_models_of_iob1_are_refused(name: str) -> None:
     """Their labels have the names of BIO, and I begins most spans."""
+    first, inside = f"B{name}", f"I{name}"
     X = [[{"w": "in"}, {"w": "New"}, {"w": "York"}], [{"w": "Rome"}, {"w": "Bern"}]] * 20
-    y = [["O", "I-X", "I-X"], ["I-X", "O"]] * 19 + [["O", "I-X", "I-X"], ["I-X", "B-X"]]
+    y = [["O", inside, inside], [inside, "O"]] * 19 + [["O", inside, inside], [inside, first]]
     model = BoostedCRF(rounds=10, min_rows=1).fit(X, y)
     for ask in (model.predict_spans, model.expected_f1):
         with pytest.raises(ValueError, match=r"^treecrf: .* so its labels are IOB1; .*to_bio"):

@@ -11,6 +11,8 @@ import pytest
 from spacy_treecrf.estimators.base import encoded
 from spacy_treecrf.labels.biluo import TokenSpan
 from spacy_treecrf.labels.schemes import conll_spans
+from spacy_treecrf.models import predictor as predictor_module
+from spacy_treecrf.models import scored_blocks
 from spacy_treecrf.models.spans.read_spans import expected_spans, read_span_probabilities
 from tests.models.unsure_spans import fitted, inputs
 
@@ -74,6 +76,43 @@ def test_neighbours_are_told_together_what_each_is_told_alone(
         alone = [read_span_probabilities(scored, [span], model.classes_)[0] for span in spans]
     np.testing.assert_allclose(together, alone, atol=1e-9)
     assert (together > 0.0).all()
+
+
+def test_a_beam_prunes_nothing() -> None:
+    model = fitted("BIO", family="separate", beam=2)
+    (data,) = encoded(model.model_, inputs(12))
+    spans = [(first, first + 1, "X") for first in data.offsets[:-1].tolist()]
+    with model._predictor() as predictor:
+        scored = predictor.apply(data)
+        exact = scored.unpruned()
+        assert np.abs(exact.marginals() - scored.marginals()).max() > 1e-3
+        np.testing.assert_array_equal(
+            read_span_probabilities(scored, spans, model.classes_),
+            read_span_probabilities(exact, spans, model.classes_),
+        )
+
+
+def test_rows_are_scored_once_for_all_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted("BILUO")
+    (data,) = encoded(model.model_, inputs(40))
+    spans = [(first, first + 1, "X") for first in data.offsets[:-1].tolist()]
+    with model._predictor() as predictor:
+        at_once = read_span_probabilities(predictor.apply(data), spans, model.classes_)
+        monkeypatch.setattr(scored_blocks, "BLOCK_BYTES", 12 * model.model_.score_bytes)
+        scored = predictor.apply(data)
+        n_blocks = len(scored_blocks.blocks(data.offsets, model.model_.score_bytes))
+        calls: list[int] = []
+        original = predictor_module.scored_block
+
+        def counted(*args: Any) -> Any:
+            calls.append(1)
+            return original(*args)
+
+        monkeypatch.setattr(predictor_module, "scored_block", counted)
+        in_parts = read_span_probabilities(scored, spans, model.classes_)
+    np.testing.assert_array_equal(in_parts, at_once)
+    assert n_blocks > 3
+    assert len(calls) == n_blocks
 
 
 def test_under_rules_labels_are_counted_that_begin_or_end_spans() -> None:
