@@ -20,7 +20,7 @@ from spacy_treecrf.estimators.calibrating import correction_by, cross_fitted, lo
 from spacy_treecrf.estimators.checking import FeatureSequences, LabelSequences
 from spacy_treecrf.estimators.linear_features import LinearFeatures, WeightTables
 from spacy_treecrf.estimators.soft_targets import Lattice, refuse_gaps
-from spacy_treecrf.estimators.spans import possible_spans, spans_of
+from spacy_treecrf.estimators.spans import possible_spans, spans_of, with_others
 from spacy_treecrf.models.averaging import pooled
 from spacy_treecrf.models.calibration.search import Wanted
 from spacy_treecrf.models.crf import CRF, CRFRecipe
@@ -308,7 +308,7 @@ class BoostedCRF(LinearFeatures):
         beside: Further fitted models. Probabilities are then the means of all models'; labels may
         spell spans in another scheme in each of them.
         """
-        return spans_of(self._with_others(beside), X, threshold)
+        return spans_of(with_others(self, beside), X, threshold)
 
     def expected_f1(self, X: FeatureSequences, beside: Sequence[BoostedCRF] = ()) -> float:
         """The F1, from 0 to 1, that the model itself expects of spans in X that serve F1 best.
@@ -317,17 +317,7 @@ class BoostedCRF(LinearFeatures):
         expected in X, and as good as the probabilities are: calibrate before you ask. No labels of
         X are needed. Half of it is the best threshold of `predict_spans`.
         """
-        return highest_f1(*possible_spans(self._with_others(beside), X))
-
-    def _with_others(self, beside: Sequence[BoostedCRF]) -> list[BoostedCRF]:
-        if isinstance(beside, BoostedCRF):
-            raise ValueError("treecrf: beside is one model; use a list of models")
-        for each in beside:
-            if not isinstance(each, BoostedCRF):
-                raise ValueError(
-                    f"treecrf: beside holds a {type(each).__name__}; use fitted BoostedCRFs"
-                )
-        return [self, *beside]
+        return highest_f1(*possible_spans(with_others(self, beside), X))
 
     def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
         """The distribution over the labels of each sequence, with its edges: a teacher's lesson.

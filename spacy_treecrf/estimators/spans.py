@@ -34,6 +34,21 @@ FEWEST_OF_IOB1, OF_IOB1 = 30.0, 4.0
 SPANS_OF_MODELS_AT_ONCE = 500
 
 
+def with_others(
+    model: SequenceEstimator, beside: Sequence[SequenceEstimator]
+) -> list[SequenceEstimator]:
+    """A model and those beside it, which must be of its kind."""
+    kind = type(model)
+    if isinstance(beside, kind):
+        raise ValueError("treecrf: beside is one model; use a list of models")
+    for each in beside:
+        if not (isinstance(each, kind) or isinstance(model, type(each))):
+            raise ValueError(
+                f"treecrf: beside holds a {type(each).__name__}; use fitted {kind.__name__}s"
+            )
+    return [model, *beside]
+
+
 def spans_of(
     models: Sequence[SequenceEstimator], X: FeatureSequences, threshold: float | str
 ) -> list[list[ProbableSpan]]:
