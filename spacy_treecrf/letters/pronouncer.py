@@ -158,10 +158,12 @@ class Pronouncer:
 
     def _words(self, doc: Doc) -> Iterator[tuple[int, int]]:
         """Where words begin and end: the sequences of the tagger that have letters or digits."""
-        edges = [*starts_of(doc, self._tagger().sequence).tolist(), len(doc)]
-        for first, last in pairwise(edges):
+        for first, last in self._sequences(doc):
             if any(token.text.isalnum() for token in doc[first:last]):
                 yield first, last
+
+    def _sequences(self, doc: Doc) -> Iterator[tuple[int, int]]:
+        return pairwise([*starts_of(doc, self._tagger().sequence).tolist(), len(doc)])
 
     def _tagger(self) -> TreeCRF:
         if self.tagger not in self.nlp.pipe_names:
@@ -199,6 +201,8 @@ class Pronouncer:
         found = iter(self.judged(words))
         for doc, own in zip(docs, places, strict=True):
             choices = []
+            for first, last in self._sequences(doc):
+                doc[first:last]._.set(PRONUNCIATIONS, [])  # blanks and punctuation have none
             for first, last in own:
                 best = next(found)
                 choices.append(best)

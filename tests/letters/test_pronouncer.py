@@ -80,6 +80,7 @@ def test_words_are_pronounced_alone_and_in_a_text(learned: bytes, tmp_path: Path
         assert 1.0001 > probability > max([p for _, p in others], default=0.0)
         assert [token._.phoneme for token in doc] == WORDS[word]
     doc = nlp("Box, robot!\n")
+    assert all(isinstance(own._.pronunciations, list) for own in doc.sents)
     words = [word for word in doc.sents if word._.pronunciations]
     assert [word.text for word in words] == ["Box", "robot"]
     assert [word._.pronunciations[0][0] for word in words] == [SAID["box"], SAID["robot"]]
