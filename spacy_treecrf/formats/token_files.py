@@ -124,7 +124,7 @@ def bio_labels(doc: Doc) -> list[str]:
 
 
 def written_entities(doc: Doc) -> list[Span]:
-    """Those that stand in a file without tokens of blanks."""
+    """The entities that stand in a file without tokens of blanks."""
     return [ent for ent in doc.ents if not all(token.is_space for token in ent)]
 
 
