@@ -26,8 +26,17 @@ from numba.core.types.misc import SliceType
 
 from spacy_treecrf.engine.compile_notice import announced
 
-MANY_OBJECTS = 2**18
+MANY_OBJECTS = 2**17
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of environments begin
+
+
+class _Made:
+    """How many objects kernels have made since the last search for cycles, about."""
+
+    objects = 0
+
+
+_made = _Made()
 
 
 class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -207,8 +216,8 @@ def no_garbage_collection() -> Iterator[None]:
     """Pause Python's search for cycles, a sixth of the time: the compiler drops what it makes.
 
     Afterwards all that is there counts as old, which takes no time, while a search through what
-    the compiler made takes longer than a small kernel. There is such a search after a large one,
-    for the sake of memory, and where somebody froze objects, which stay frozen.
+    the compiler made takes longer than a small kernel. There is such a search whenever kernels
+    have made MANY_OBJECTS together, for the sake of memory; what somebody froze stays frozen.
     """
     if not gc.isenabled():
         yield
@@ -217,7 +226,11 @@ def no_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_count()[0] < MANY_OBJECTS and not gc.get_freeze_count():
+        _made.objects += gc.get_count()[0]
+        if _made.objects > MANY_OBJECTS:
+            _made.objects = 0
+            gc.collect()
+        elif not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()
         gc.enable()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from typing import NamedTuple
 
 import numba
@@ -12,8 +13,9 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 from spacy_treecrf import BoostedCRF
+from spacy_treecrf.engine import kernel_parts
 from spacy_treecrf.engine.kernel import kernel, step
-from spacy_treecrf.engine.kernel_parts import PartLibrary
+from spacy_treecrf.engine.kernel_parts import PartLibrary, no_garbage_collection
 from tests.tiny import tiny_data
 
 
@@ -167,3 +169,21 @@ def test_training_and_prediction_free_what_they_make(family, counted):
     after = counted()
     assert after.alloc > before.alloc
     assert after.alloc - before.alloc == after.free - before.free
+
+
+class Cycle:
+    """An object that only a search for cycles frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize("many", [0, 2**40])
+def test_cycles_of_the_compiler_are_freed_once_there_are_many(many, monkeypatch):
+    monkeypatch.setattr(kernel_parts, "MANY_OBJECTS", many)
+    monkeypatch.setattr(kernel_parts, "_made", kernel_parts._Made())
+    with no_garbage_collection():
+        assert not gc.isenabled()
+        made = weakref.ref(Cycle())
+    assert gc.isenabled()
+    assert (made() is None) == (many == 0)
