@@ -155,10 +155,12 @@ class Learner:
         prepared = [identity for identity, _ in batch] == self._trainer_key
         if not prepared or start is not self._trainer_model:  # replaced since `add`
             self._prepare(batch)
+        if self._fitted and n_tokens(batch) >= self._big_batch:
+            batch.clear()  # the trainer has what it needs, and these docs take memory
         if self._trainer is not None:
             self._train(self._trainer, rounds)
         self._gathering = Gathering(start, self.shim.learned)
-        if not self._fitted or n_tokens(batch) < self._big_batch:
+        if batch:
             self._gathering.add(batch)
             self._gathering.owes, self._gathering.passed = False, 0
             self._gathering.loosen()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import weakref
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from spacy.util import minibatch, registry
 
 from spacy_treecrf.engine.boosting.boosting import Booster
 from spacy_treecrf.models import crf
+from spacy_treecrf.pipeline.learning import Learner
 from tests.pipeline.tiny_pipes import (
     CORPUS,
     TASKS,
@@ -267,3 +269,25 @@ def test_entities_across_sentences_are_not_learned() -> None:
         ("Ann", "PERSON"),
         ("Bob Lee", "PERSON"),
     }
+
+
+def test_docs_of_a_whole_corpus_take_no_memory_while_it_is_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nlp, examples = begun()
+    pipe = pipe_of(nlp)
+    copies = [Example(example.predicted.copy(), example.reference) for example in examples]
+    docs = [weakref.ref(example.predicted) for example in copies]
+    pipe.update(copies)
+    copies.clear()
+    gone = []
+    original = Learner._train
+
+    def watched(learner: Learner, *args: Any, **options: Any) -> None:
+        gone.extend(doc() is None for doc in docs)
+        original(learner, *args, **options)
+
+    monkeypatch.setattr(Learner, "_train", watched)
+    pipe.finish_update(None)
+    assert gone == [True] * len(docs)
+    assert pipe.shim.trained.rounds
