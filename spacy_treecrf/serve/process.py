@@ -50,19 +50,28 @@ class ProcessAnnotator:
         return self._served
 
     def answers(self, asked: Sequence[Asked]) -> list[Reply]:
-        if self._process.poll() is not None and not self._restarts():
-            return [Reply.of_refusal(Refusal(503, "nothing annotates now; try again"))] * len(asked)
+        if self._process.poll() is not None:
+            if not self._process.stdin.closed:  # type: ignore[union-attr]
+                self._tell_end()  # it died while nobody asked
+            if not self._restarts():
+                refusal = Refusal(503, "nothing annotates now; try again")
+                return [Reply.of_refusal(refusal)] * len(asked)
         try:
             write_frame(self._process.stdin, encode_asked(asked))  # type: ignore[arg-type]
             return decode_replies(read_frame(self._process.stdout))  # type: ignore[arg-type]
         except (EOFError, OSError):
-            code = self._end()
+            reason = self._tell_end()
         if self._abandoned:
             raise EOFError
-        reason = f"the process that annotates has ended with {code}"
-        logger.error("treecrf: %s", reason)
         self._restarts()
         return [Reply.of_refusal(Refusal(500, reason))] * len(asked)
+
+    def _tell_end(self) -> str:
+        """Let go of a process that has died, or let it end; returns what was logged about it."""
+        reason = f"the process that annotates has ended with {self._end()}"
+        if not self._abandoned:
+            logger.error("treecrf: %s", reason)
+        return reason
 
     def _restarts(self) -> bool:
         """Start another process; False if it does not come up, which the next batch tries again."""
