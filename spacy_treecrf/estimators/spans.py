@@ -102,14 +102,14 @@ def _refuse_iob1(expected: npt.NDArray[np.float64], inside: npt.NDArray[np.float
 def _scored(
     predictors: Sequence[Predictor], X: FeatureSequences
 ) -> Iterator[list[ScoredSequences]]:
-    """Some sequences after others, each time under all models."""
+    """Some sequences after others, each time under all models; a beam prunes nothing of them."""
     if len(predictors) == 1:
         for data in encoded(predictors[0].model, X):
-            yield [predictors[0].apply(data)]
+            yield [predictors[0].apply(data).unpruned()]
         return
     sequences = iter(X)
     while some := list(islice(sequences, SPANS_OF_MODELS_AT_ONCE)):
         yield [
-            predictor.apply(Sequences.unlabelled(*predictor.model.columns.encode(some)))
+            predictor.apply(Sequences.unlabelled(*predictor.model.columns.encode(some))).unpruned()
             for predictor in predictors
         ]

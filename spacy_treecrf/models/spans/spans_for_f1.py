@@ -95,7 +95,7 @@ def expected_f1_of(scored: Iterable[ScoredSequences], labels: Sequence[str]) -> 
     spelling = Spelling.of(labels)
     spans: list[list[ProbableSpan]] = []
     n_expected = 0.0
-    for own in scored:
+    for own in (each.unpruned() for each in scored):  # all of them are of one distribution
         spans += probable_spans([own], [spelling], LOWEST_THRESHOLD)
         n_expected += expected_number(own, spelling)
     return highest_f1(spans, n_expected)

@@ -15,7 +15,14 @@ from tests.models.unsure_spans import enumerated, fitted, inputs
 
 @pytest.mark.parametrize("scheme", ["BIO", "IOE2", "BIOES", "BILUO"])
 @pytest.mark.parametrize(
-    "settings", [{}, {"family": "separate"}, {"family": "joint", "order": 2}, {"order": 0}]
+    "settings",
+    [
+        {},
+        {"family": "separate"},
+        {"family": "separate", "beam": 2},
+        {"family": "joint", "order": 2},
+        {"order": 0},
+    ],
 )
 @pytest.mark.parametrize("threshold", [0.5, 0.6])
 def test_spans_are_all_above_the_threshold(

@@ -15,7 +15,7 @@ from spacy_treecrf.estimators.base import encoded
 from spacy_treecrf.estimators.spans import possible_spans
 from spacy_treecrf.labels.biluo import biluo_spans
 from spacy_treecrf.models.spans.probable_spans import ProbableSpan, Spelling, _possible_spans
-from spacy_treecrf.models.spans.spans_for_f1 import best_spans, highest_f1
+from spacy_treecrf.models.spans.spans_for_f1 import best_spans, expected_f1_of, highest_f1
 from spacy_treecrf.pipeline.predictions import span_labels_of
 from tests.models.unsure_spans import enumerated, fitted, inputs
 
@@ -101,10 +101,11 @@ def test_chosen_spans_gain_most_by_enumeration(scheme: str, parameters: dict[str
 
 
 @pytest.mark.parametrize("scheme", ["BIO", "IOE2", "BIOES", "BILUO"])
-def test_expected_f1_is_that_of_enumerated_spans(scheme: str) -> None:
+@pytest.mark.parametrize("parameters", [{}, {"family": "separate", "beam": 2}])
+def test_expected_f1_is_that_of_enumerated_spans(scheme: str, parameters: dict[str, Any]) -> None:
     """Constraints see to it that labels which begin or end spans are as many as spans."""
     rules = {"BIO": "bio", "BIOES": "observed", "BILUO": "biluo", "IOE2": "none"}
-    model = fitted(scheme, constraints=rules[scheme])
+    model = fitted(scheme, constraints=rules[scheme], **parameters)
     X = inputs(10)
     probabilities = [enumerated(model, x) for x in X]
     n_expected = sum(p for own in probabilities for p in own.values())
@@ -115,6 +116,9 @@ def test_expected_f1_is_that_of_enumerated_spans(scheme: str) -> None:
     assert f1 == pytest.approx(expected, abs=1e-3)
     assert 0.0 < f1 < 1.0
     assert found == model.predict_spans(X, f1 / 2)
+    (data,) = encoded(model.model_, X)
+    with model._predictor() as predictor:
+        assert expected_f1_of([predictor.apply(data)], model.classes_) == pytest.approx(f1)
 
 
 def test_several_models_tell_means() -> None:
