@@ -182,6 +182,7 @@ def _trained_twin(
             break
         done = twin.shim.trained.rounds
         tell(done)
+    twin.forget_examples()  # there are many twins, and what one has learned from takes memory
     return twin
 
 

@@ -194,6 +194,10 @@ class TreeCRF(StoredPipe):
         self._learner.grows, self._learner.pipe = self.grow_features, self.name
         return self._learner
 
+    def forget_examples(self) -> None:
+        """Let go what is kept of examples for further steps, which are as possible without it."""
+        self._learner = None
+
     def _new_learner(self) -> "Learner":
         from spacy_treecrf.pipeline.learning import Learner
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,7 @@ from spacy_treecrf.models.crf import CRF
 from spacy_treecrf.pipeline import calibrating
 from spacy_treecrf.pipeline.calibrating import CrossCalibration, held_out
 from spacy_treecrf.pipeline.evidence.document_evidence import WEIGHTS
+from spacy_treecrf.pipeline.learning import Learner
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from tests.pipeline.test_expected_f1 import probabilities_of, sets_of
 from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, new_nlp, pipe_of, train, trained_nlp
@@ -176,6 +179,23 @@ def test_names_that_a_twin_judges_are_new_to_it(monkeypatch: pytest.MonkeyPatch)
         )
         assert names
         assert not names & others
+
+
+def test_only_one_twin_at_a_time_keeps_what_it_learns_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = learned(RARE, steps=1)
+    trainers: list[weakref.ref[Any]] = []
+    kept: list[int] = []
+    train = Learner._train
+
+    def watched(learner: Learner, trainer: Any, *args: Any, **options: Any) -> None:
+        trainers.append(weakref.ref(trainer))
+        train(learner, trainer, *args, **options)
+        gc.collect()
+        kept.append(sum(trainer() is not None for trainer in trainers))
+
+    monkeypatch.setattr(Learner, "_train", watched)
+    pipe_of(nlp).cross_calibrate(corpus(nlp, sentences=RARE), folds=3)
+    assert kept == [1] * 3
 
 
 def test_rounds_are_told_and_those_of_the_pipe() -> None:
