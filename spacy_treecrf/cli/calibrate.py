@@ -99,11 +99,11 @@ def _calibrate_file(model: str, dev: str, output: Path, encoding: str, wanted: W
 def _calibrate_pipeline(
     tagger: PipelineTagger, dev: str, output: Path, encoding: str, wanted: Wanted, for_f1: bool
 ) -> None:
-    from spacy_treecrf.pipeline.calibrating import require_spans
+    from spacy_treecrf.pipeline.calibrating import require_chosen_spans
 
     nlp, pipe = tagger.nlp, tagger.pipe
     if for_f1:
-        require_spans(pipe)
+        require_chosen_spans(pipe)
     pipe.shim.learned = calibrated(tagger, dev, encoding, wanted)
     if for_f1:
         chunks = tagger.read(dev, gold=True, encoding=encoding)[1]

@@ -100,11 +100,11 @@ def _of_file(
 def _of_pipeline(
     tagger: PipelineTagger, train: str, output: Path, folds: int, new_names: bool, for_f1: bool
 ) -> None:
-    from spacy_treecrf.pipeline.calibrating import require_spans
+    from spacy_treecrf.pipeline.calibrating import require_chosen_spans
 
     nlp, pipe = tagger.nlp, tagger.pipe
     if for_f1:
-        require_spans(pipe)
+        require_chosen_spans(pipe)
     examples = tagger.training_examples(train)
     with rounds_progress("training on parts") as tell:
         found = pipe.cross_calibrate(examples, folds, new_names, report=tell)

@@ -90,6 +90,17 @@ class Predictor:
                 return _KnownSequences(self, data, *found)
         return self.apply(data)
 
+    @property
+    def chooses_spans(self) -> bool:
+        """Whether spans that serve F1 best are found: of exact BILUO labels, without rules."""
+        chain = self.model.chain
+        return self.obeys("biluo") and chain.order <= 1 and not chain.pruned and self.ruled is None
+
+    def obeys(self, constraints: str) -> bool:
+        """Whether predicted labels always follow these hard constraints."""
+        exact = self.predictor == "viterbi" and not self.model.searches
+        return exact and self.model.settings.constraints == constraints
+
     def without_rules(self) -> Predictor:
         return (
             self if self.ruled is None else Predictor(self.model, self.workers, self.predictor, ())
@@ -143,9 +154,7 @@ class ScoredSequences:
 
     def obeys(self, constraints: str) -> bool:
         """Whether predicted labels always follow these hard constraints."""
-        model, predictor = self._predictor.model, self._predictor.predictor
-        exact = predictor == "viterbi" and not model.searches
-        return exact and model.settings.constraints == constraints
+        return self._predictor.obeys(constraints)
 
     @property
     def predicts_single_labels(self) -> bool:
@@ -193,9 +202,8 @@ class ScoredSequences:
 
         Those of `labels` where there are rules, or where these are not exact BILUO labels.
         """
-        labels, chain = self.labels(), self.chain
-        exact = self.obeys("biluo") and chain.order <= 1 and not chain.pruned
-        if not exact or self.ruled is not None:
+        labels = self.labels()
+        if not self._predictor.chooses_spans:
             return labels
         chosen = labels.copy()
         for block in self._blocks():

@@ -73,6 +73,19 @@ def require_spans(pipe: LearningPipe) -> None:
         )
 
 
+def require_chosen_spans(pipe: LearningPipe) -> None:
+    """Refuse a pipe that sets the spans of its labels, whatever F1 it is told to expect."""
+    require_spans(pipe)
+    with pipe.predictor() as predictor:
+        if predictor.chooses_spans:
+            return
+    raise ValueError(
+        f"treecrf: the pipe {pipe.name!r} keeps the spans of its labels, whatever F1 is expected: "
+        "other spans are found by models of order 1 with the constraints 'biluo' and the "
+        "predictor 'viterbi', without rules and beam; leave --for-f1 out"
+    )
+
+
 def f1_expected_of(pipe: LearningPipe, docs: Sequence[Doc]) -> float:
     """The F1 that a pipe expects of the spans of docs that serve it best."""
     require_spans(pipe)

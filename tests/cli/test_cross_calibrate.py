@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -121,4 +122,32 @@ def test_pipes_without_spans_have_no_f1_to_serve(tmp_path: Path) -> None:
     for command in ("calibrate", "cross-calibrate"):
         message = refused(command, tmp_path / "model", docs, "-o", tmp_path / "new", "--for-f1")
         assert "no spans" in message
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"order": 0},
+        {"family": "joint", "order": 2},
+        {"family": "separate", "beam": 2},
+        {"predictor": "marginal"},
+        {"rules": ["PERSON once"]},
+        {"constraints": "none"},
+    ],
+    ids=str,
+)
+def test_pipes_that_keep_the_spans_of_their_labels_are_refused_an_f1_to_serve(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    nlp = trained_nlp(steps=1, rounds_per_step=1, model=settings)
+    docs = [own.reference for own in corpus(nlp)]
+    DocBin(docs=docs).to_disk(tmp_path / "dev.spacy")
+    nlp.to_disk(tmp_path / "model")
+    at_first = [pipe_of(nlp).predict([doc])[0].spans for doc in docs]
+    pipe_of(nlp).expected_f1 = 0.05
+    assert [pipe_of(nlp).predict([doc])[0].spans for doc in docs] == at_first
+    for command in ("calibrate", "cross-calibrate"):
+        arguments = [tmp_path / "model", tmp_path / "dev.spacy", "-o", tmp_path / "new"]
+        assert "keeps the spans of its labels" in refused(command, *arguments, "--for-f1")
     assert not (tmp_path / "new").exists()
