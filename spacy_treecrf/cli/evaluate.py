@@ -191,12 +191,20 @@ def _warn_of_few_spans(tagger: Tagger, figures: Figures) -> None:
     """Say if a pipe leaves out spans that would serve F1, because it expects a higher one."""
     expected: float = getattr(getattr(tagger, "pipe", None), "expected_f1", 0.0)
     f1 = figures.figures.get("span_f1")
-    if f1 is not None and f1.value is not None and expected - f1.value > FAR_OFF:
+    far_off = f1 is not None and f1.value is not None and expected - f1.value > FAR_OFF
+    if f1 is not None and far_off and _chooses_spans(tagger):
         say(
             f"treecrf: the pipe sets spans for an F1 of {expected:.0%} (its setting expected_f1) "
             f"and has {f1.value:.0%} here, so that more spans would serve it; see the option "
             "--for-f1 of `calibrate` and `cross-calibrate`"
         )
+
+
+def _chooses_spans(tagger: Tagger) -> bool:
+    from spacy_treecrf.engine.threads import Workers
+
+    with Workers(1) as workers:
+        return tagger.predictor(workers).chooses_spans
 
 
 def _table_of_words(words: WordFigures, confidence: float) -> str:

@@ -126,6 +126,11 @@ def test_a_pipe_that_expects_a_much_higher_f1_is_told_of(tmp_path: Path) -> None
     done = call("evaluate", tmp_path / "pipeline", tmp_path / "other.spacy")
     assert done.exit_code == 0
     assert "sets spans" not in done.stderr
+    positions = trained_nlp(steps=1, rounds_per_step=1, expected_f1=0.9, model={"order": 0})
+    positions.to_disk(tmp_path / "positions")  # which keeps the spans of its labels
+    done = call("evaluate", tmp_path / "positions", tmp_path / "other.spacy")
+    assert done.exit_code == 0
+    assert "sets spans" not in done.stderr
 
 
 def test_gold_spans_over_the_end_of_a_sentence_count_once_as_in_spacy_evaluate(
