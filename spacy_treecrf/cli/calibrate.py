@@ -130,7 +130,11 @@ def refuse_for_f1(for_f1: bool) -> None:
 
 def serve_f1(nlp: Language, pipe: TreeCRF, expected_f1: float) -> None:
     """Let a pipe set the spans that serve F1 best, also when it is stored and loaded again."""
-    pipe.expected_f1 = nlp.get_pipe_config(pipe.name)["expected_f1"] = round(expected_f1, 3)
+    expected_f1 = round(expected_f1, 3)
+    if not expected_f1:  # as a setting, 0 is for the spans of the most probable labels
+        say("expected F1 0.0 %: no span is expected, and the setting expected_f1 stays as it was")
+        return
+    pipe.expected_f1 = nlp.get_pipe_config(pipe.name)["expected_f1"] = expected_f1
     say(f"expected F1 {100 * pipe.expected_f1:.1f} %, which spans are chosen by")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from numbers import Integral
 
 from spacy_treecrf.engine.row_storage import IN_MEMORY
 from spacy_treecrf.estimators.base import SequenceEstimator
@@ -88,7 +89,7 @@ def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None
     new: A key of the feature dicts, such as that of the word. Sequences are then not learned from
     where a value of it that belongs to spans is one of the spans of the judged fold, too.
     """
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(X):
+    if not (isinstance(folds, Integral) and 2 <= folds <= len(X)):
         raise ValueError(
             f"treecrf: folds is {folds!r}, and X holds {len(X)} sequences; use an integer from 2 "
             "to their number"

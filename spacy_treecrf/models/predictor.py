@@ -303,10 +303,12 @@ class ScoredSequences:
     ) -> npt.NDArray[np.float64]:
         """P(rows first to last - 1 have their labels) of each span (first, last) of rows.
 
-        labels: (n_rows,), of which those inside of spans are read.
+        labels: (n_rows,), of which those inside of spans are read. A beam prunes nothing of them.
         """
         if not len(spans):
             return np.empty(0)
+        if self.chain.pruned:
+            return self.unpruned().span_probabilities(spans, labels)
         nodes = self.marginals()
         if self.chain.order <= 1 and (spans[:, 1] - spans[:, 0] == 1).all():
             first = spans[:, 0]

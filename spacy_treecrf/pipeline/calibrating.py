@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from itertools import chain
+from numbers import Integral
 from typing import NamedTuple
 
 from spacy.tokens import Doc
@@ -148,7 +149,7 @@ def _folds_of(
     for i, example in enumerate(examples):
         by_text.setdefault(example.reference.text, []).append(i)
     units = list(by_text.values())
-    if not (isinstance(folds, int) and 2 <= folds <= len(units)):
+    if not (isinstance(folds, Integral) and 2 <= folds <= len(units)):
         raise ValueError(
             f"treecrf: folds is {folds!r}, and there are {len(units)} texts; use an integer from 2 "
             "to their number"

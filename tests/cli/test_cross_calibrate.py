@@ -9,6 +9,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_treecrf.cli.calibrate import serve_f1
 from spacy_treecrf.columnar.model import ColumnModel
 from spacy_treecrf.corpora.readers import corpus as reader_of
 from spacy_treecrf.storage import container
@@ -151,3 +152,12 @@ def test_pipes_that_keep_the_spans_of_their_labels_are_refused_an_f1_to_serve(
         arguments = [tmp_path / "model", tmp_path / "dev.spacy", "-o", tmp_path / "new"]
         assert "keeps the spans of its labels" in refused(command, *arguments, "--for-f1")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_pipe_that_expects_no_span_keeps_its_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    nlp = trained_nlp(steps=1, rounds_per_step=1, expected_f1=0.9)
+    serve_f1(nlp, pipe_of(nlp), 0.0004)
+    assert pipe_of(nlp).expected_f1 == nlp.get_pipe_config("treecrf")["expected_f1"] == 0.9
+    assert "stays as it was" in capsys.readouterr().err
+    serve_f1(nlp, pipe_of(nlp), 0.25)
+    assert pipe_of(nlp).expected_f1 == nlp.get_pipe_config("treecrf")["expected_f1"] == 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,20 @@ def test_all_that_is_predicted_follows_from_the_same_scores(fitted: SequenceEsti
         labels[first:last] = paths[some]
         (found,) = scored.span_probabilities(np.array([[first, last]]), labels)
         assert found == pytest.approx(truth.probabilities[some], abs=1e-6)
+
+
+def test_probabilities_of_spans_are_exact_under_a_beam() -> None:
+    pruned = BoostedCRF(**{**SMALL, "beam": 2, "constraints": "none"}).fit(X, Y)
+    data = encoded(pruned)
+    scored = Predictor(pruned.model_, ONE).apply(data)
+    assert scored.chain.pruned
+    labels, (first, last) = scored.labels(), data.offsets[:2].tolist()
+    truth = enumerate_paths(scored.scores[first:last], replace(scored.chain, beam=None))
+    paths = np.array(truth.paths)
+    for a, b in itertools.combinations(range(last - first + 1), 2):
+        p = truth.probabilities[(paths[:, a:b] == labels[first + a : first + b]).all(axis=1)].sum()
+        (found,) = scored.span_probabilities(np.array([[first + a, first + b]]), labels)
+        assert found == pytest.approx(p, abs=1e-6)
 
 
 def test_a_mask_rules_labels_out_before_or_after_scoring(fitted: SequenceEstimator) -> None:
