@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import unicodedata
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_treecrf.features.characters import class_of, create_character_features
-from spacy_treecrf.features.tokenizer import CharacterTokenizer
+from spacy_treecrf.features.tokenizer import CharacterTokenizer, word_pattern
 from tests.features.naive import NLP, decoded, numbers, offsets_of
 from tests.refusals import assert_refused
 
@@ -29,7 +32,11 @@ def test_one_token_for_each_character_and_the_same_text(text: str) -> None:
     assert not any(token.whitespace_ for token in doc)
 
 
-@given(TEXTS | st.text("ab1'’-_ é"))
+# Letters of five scripts with their marks, joiners, and what stands between words.
+SIGNS = "ab1'’·-_ é\u0301\u00ad\u200c\u200dहि\u094dน้ךָ\U00011131\U000e0100"
+
+
+@given(TEXTS | st.text(SIGNS))
 @settings(deadline=None)
 def test_words_and_what_is_between_them_are_sentences_if_asked_for(text: str) -> None:
     doc = CharacterTokenizer(NLP.vocab, words=True)(text)
@@ -38,13 +45,47 @@ def test_words_and_what_is_between_them_are_sentences_if_asked_for(text: str) ->
 
 
 def naive_words(text: str) -> list[str]:
-    """Runs of letters and digits, apostrophes between two of them included, and the rest."""
+    """Runs of what words have, and of the rest."""
+    within: list[bool] = []
+    for i, letter in enumerate(text):
+        before = bool(within) and within[-1]
+        if is_mark(letter) or letter in "\u00ad\u200c\u200d":
+            within.append(before)  # also behind another one
+        elif letter in "'’·":
+            after = i + 1 < len(text) and text[i + 1].isalnum()
+            within.append(before and after and text[i - 1] not in "'’·")
+        else:
+            within.append(letter.isalnum())
+    return [
+        "".join(text[i] for i in run) for _, run in groupby(range(len(text)), within.__getitem__)
+    ]
 
-    def in_word(i: int) -> bool:
-        inner = 0 < i < len(text) - 1 and text[i - 1].isalnum() and text[i + 1].isalnum()
-        return text[i].isalnum() or (text[i] in "'’" and inner)
 
-    return ["".join(text[i] for i in run) for _, run in groupby(range(len(text)), in_word)]
+def is_mark(letter: str) -> bool:
+    return unicodedata.category(letter).startswith("M")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["हिन्दी", "ไม้", "தமிழ்", "বাংলা", "كِتَابٌ", "שָׁלוֹם", "cafe\u0301s", "hy\u00adphen",
+     "می\u200cخواهم", "ශ්\u200dරී", "col·legi", "L’Hospitalet", "rock'n'roll"],
+)  # fmt: skip
+def test_words_of_all_scripts_stay_whole(word: str) -> None:
+    doc = CharacterTokenizer(NLP.vocab, words=True)(f"«{word}», {word}")
+    assert [sentence.text for sentence in doc.sents] == ["«", word, "», ", word]
+
+
+def test_every_mark_goes_with_its_letter() -> None:
+    marks = [letter for letter in map(chr, range(sys.maxunicode + 1)) if is_mark(letter)]
+    assert all(word_pattern().fullmatch(f"a{mark}b") for mark in marks)
+    assert not any(word_pattern().match(mark) for mark in marks)
+
+
+@given(st.text(st.characters(max_codepoint=127)) | st.text("abé ’'-"))
+@settings(deadline=None)
+def test_texts_without_marks_are_cut_at_apostrophes_alone(text: str) -> None:
+    found = [word.group() for word in word_pattern().finditer(text)]
+    assert found == re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text)
 
 
 def test_tokenizer_from_a_config_and_through_bytes_and_disk(tmp_path: Any) -> None:
