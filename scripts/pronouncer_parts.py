@@ -30,7 +30,7 @@ from spacy_treecrf.letters.rescoring import (
 FEWER = (1, 10, 30, 60)  # candidates
 HEAD = ["what", "words right, %", "without stress, %"]
 
-Gold = Sequence[tuple[str, ...]]
+Gold = Sequence[tuple[str, ...] | None]
 
 
 @reports_errors
@@ -58,7 +58,7 @@ def main(
     for i, name in enumerate(FEATURES):
         found = rescored(words, features, np.where(np.arange(len(FEATURES)) == i, 0.0, weights))
         rows.append([f"{most}, without {name}", *shares(found, gold)])
-    typer.echo(f"{len(words)} words")
+    typer.echo(f"{sum(own is not None for own in gold)} annotated words")
     typer.echo(table(HEAD, rows))
 
 
@@ -70,8 +70,9 @@ def fewer(words: Sequence[Candidates], features: Floats, n: int) -> tuple[list[C
 
 
 def shares(found: Sequence[Sequence[Pronunciation]], gold: Gold) -> list[str]:
-    """Percent of words whose first pronunciation is right, with stress and without."""
-    pairs = [(own[0].phonemes, wanted) for own, wanted in zip(found, gold, strict=True)]
+    """Percent of annotated words whose first pronunciation is right, with stress and without."""
+    every = zip(found, gold, strict=True)
+    pairs = [(own[0].phonemes, wanted) for own, wanted in every if wanted is not None]
     right = np.mean([said == wanted for said, wanted in pairs])
     without = np.mean([plain_phonemes(said) == plain_phonemes(wanted) for said, wanted in pairs])
     return [f"{100 * right:.2f}", f"{100 * without:.2f}"]

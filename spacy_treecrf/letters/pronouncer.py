@@ -153,7 +153,7 @@ class Pronouncer:
         for doc in docs:
             labels = [token._.get(self.attribute) for token in doc]
             for first, last in self._words(doc):
-                if all(isinstance(label, str) and label for label in labels[first:last]):
+                if _annotated(labels[first:last]):
                     yield _letters(doc, first, last), labels[first:last]
 
     def _words(self, doc: Doc) -> Iterator[tuple[int, int]]:
@@ -234,13 +234,16 @@ class Pronouncer:
 
     def gold_phonemes(
         self, docs: Sequence[Doc], places: Sequence[Sequence[tuple[int, int]]]
-    ) -> list[tuple[str, ...]]:
-        """The annotated phonemes of all words; none where a letter is not annotated."""
-        found = []
+    ) -> list[tuple[str, ...] | None]:
+        """The annotated phonemes of all words; None of a word with a letter without annotation.
+
+        Words whose letters are all silent have none: ().
+        """
+        found: list[tuple[str, ...] | None] = []
         for doc, own in zip(docs, places, strict=True):
             labels = [token._.get(self.attribute) for token in doc]
             spoken = (labels[first:last] for first, last in own)
-            found += [phonemes_of(word) if all(word) else () for word in spoken]
+            found += [phonemes_of(word) if _annotated(word) else None for word in spoken]
         return found
 
     def features(self, words: Sequence[Candidates]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -269,7 +272,7 @@ class Pronouncer:
             labels = [token._.get(self.attribute) for token in example.predicted]
             gold = [token._.get(self.attribute) for token in example.reference]
             for first, last in self._words(example.predicted):
-                if not all(isinstance(label, str) and label for label in gold[first:last]):
+                if not _annotated(gold[first:last]):
                     continue
                 wanted, found = phonemes_of(gold[first:last]), phonemes_of(labels[first:last])
                 n_words += 1
@@ -331,6 +334,11 @@ def _groups(docs: Sequence[Doc], n_letters: int) -> Iterator[list[Doc]]:
 
 def _letters(doc: Doc, first: int, last: int) -> list[str]:
     return [token.text.lower() for token in doc[first:last]]
+
+
+def _annotated(labels: Iterable[Any]) -> bool:
+    """Whether each letter of a word has a label."""
+    return all(isinstance(label, str) and label for label in labels)
 
 
 def _listed(found: Sequence[Pronunciation]) -> list[tuple[str, float]]:

@@ -71,7 +71,9 @@ def learn_from_docs(
 ) -> tuple[Floats, float]:
     """The weights for a pronouncer from annotated docs, and their log-likelihood per word."""
     places, words = pronouncer.find_candidates(docs)
-    gold = pronouncer.gold_phonemes(docs, places)
+    every = zip(words, pronouncer.gold_phonemes(docs, places), strict=True)
+    annotated = [(word, phonemes) for word, phonemes in every if phonemes is not None]
+    words, gold = [word for word, _ in annotated], [phonemes for _, phonemes in annotated]
     return learn_weights(words, pronouncer.features(words), gold, ridge)
 
 

@@ -63,7 +63,7 @@ def _rows(pipe: Pronouncer, nlp: Language, data: Path) -> Iterator[tuple[float, 
         places, words = pipe.find_candidates(batch)
         wanted = pipe.gold_phonemes(batch, places)
         for gold, (best, *_) in zip(wanted, pipe.judged(words), strict=True):
-            if not gold:
+            if gold is None:
                 continue
             plain = [list(map(without_stress, sounds)) for sounds in (gold, best.phonemes)]
             errors = edits(gold, best.phonemes)
@@ -72,6 +72,6 @@ def _rows(pipe: Pronouncer, nlp: Language, data: Path) -> Iterator[tuple[float, 
 
 def _share(part: int, whole: int) -> Statistic:
     def statistic(sums: Sums) -> float:
-        return float(sums[part] / sums[whole])
+        return float(sums[part] / max(sums[whole], 1))  # silent words alone have no phonemes
 
     return statistic

@@ -29,3 +29,5 @@ def test_shares_are_of_first_pronunciations() -> None:
     ]
     gold = [("AA1",), ("OW0",), ("UW1",), ("ER1",)]
     assert shares(found, gold) == ["50.00", "75.00"]
+    not_annotated = [*gold[:3], None]
+    assert shares(found, not_annotated) == ["33.33", "66.67"]

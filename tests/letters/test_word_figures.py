@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from spacy.tokens import DocBin
+from spacy.training import Example
 
 from spacy_treecrf.letters.word_figures import word_figures
 from tests.cli.calls import good
@@ -37,6 +38,22 @@ def test_figures_are_those_of_the_score_and_evaluate_shows_them(tmp_path: Path) 
     as_json = json.loads(good("evaluate", tmp_path / "model", data, "--json"))
     assert as_json["whole_words"]["words"] == 5
     assert as_json["whole_words"]["figures"]["words_right"]["value"] == 3 / 5
+
+
+def test_words_whose_letters_are_all_silent_count_as_in_the_score(tmp_path: Path) -> None:
+    nlp = pronouncing()
+    docs = [gold(nlp, word) for word in ("box", "fob")]
+    for letter in docs[0]:
+        letter._.phoneme = "_"
+    data = tmp_path / "test.spacy"
+    for own in (docs, docs[:1]):
+        DocBin(docs=own, store_user_data=True).to_disk(data)
+        found = word_figures(nlp, data, resamples=0)
+        assert found is not None
+        scores = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in own])
+        assert found.words == len(own)
+        assert found.figures["words_right"].value == scores["pronunciation_acc"]
+        assert found.figures["phoneme_errors"].value == scores["pronunciation_phoneme_error"]
 
 
 def test_pipelines_without_a_pronouncer_have_no_such_figures(tmp_path: Path) -> None:
