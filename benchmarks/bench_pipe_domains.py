@@ -73,7 +73,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "train.spacy")
         write_docs(file, train)
-        examples = PipelineTagger(nlp, pipe, "the pipeline").training_examples(str(file))
+        examples = list(PipelineTagger(nlp, pipe, "the pipeline").examples(str(file), "train"))
     for how, new_names in (("by tweets", False), ("by new names", True)):
         pipe.shim.learned = model
         found, more = cpu_timed(partial(pipe.cross_calibrate, examples, new_names=new_names))

@@ -105,7 +105,7 @@ def _of_pipeline(
     nlp, pipe = tagger.nlp, tagger.pipe
     if for_f1:
         require_chosen_spans(pipe)
-    examples = tagger.training_examples(train)
+    examples = list(tagger.examples(train, "train"))
     with rounds_progress("training on parts") as tell:
         found = pipe.cross_calibrate(examples, folds, new_names, report=tell)
     _tell(found.temperature, found.outside)

@@ -99,8 +99,8 @@ def evaluate(
 ) -> None:
     """Show token and sequence accuracy, spans by type, likelihood, calibration, confusion.
 
-    Intervals come from resampling whole sequences. Of a pipeline that ends in a pronouncer it also
-    shows how many whole words are pronounced well.
+    Intervals come from resampling whole sequences. Of a pronouncer it also shows how many words are
+    pronounced well; with --as-text, annotated words that are none of the text are wrong.
     """
     from spacy_treecrf.evaluation.bootstrap import check_resampling
     from spacy_treecrf.evaluation.figures import figures_of
@@ -184,7 +184,7 @@ def _whole_words(tagger: Tagger, data: str, resampling: dict[str, Any]) -> WordF
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
     assert isinstance(tagger, PipelineTagger)
-    return word_figures(tagger.nlp, Path(data), **resampling)
+    return word_figures(tagger.nlp, tagger.examples(data), **resampling)
 
 
 def _warn_of_few_spans(tagger: Tagger, figures: Figures) -> None:

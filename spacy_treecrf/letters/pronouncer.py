@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from spacy.language import Language
@@ -41,6 +41,8 @@ WEIGHTS = {
     "phonemes": 0.05,
     "one_stress": 2.9,
 }
+
+Item = TypeVar("Item", Doc, Example)
 
 
 # Many parameters: those of a block in a config.
@@ -152,11 +154,11 @@ class Pronouncer:
         """Letters and labels of all words that are annotated throughout."""
         for doc in docs:
             labels = [token._.get(self.attribute) for token in doc]
-            for first, last in self._words(doc):
+            for first, last in self.words(doc):
                 if _annotated(labels[first:last]):
                     yield _letters(doc, first, last), labels[first:last]
 
-    def _words(self, doc: Doc) -> Iterator[tuple[int, int]]:
+    def words(self, doc: Doc) -> Iterator[tuple[int, int]]:
         """Where words begin and end: the sequences of the tagger that have letters or digits."""
         for first, last in self._sequences(doc):
             if any(token.text.isalnum() for token in doc[first:last]):
@@ -193,7 +195,7 @@ class Pronouncer:
 
     def pronounce(self, docs: Sequence[Doc]) -> None:
         """Set the pronunciations of docs, of their words, and the labels of their letters."""
-        for group in _groups(docs, LETTERS_AT_ONCE):
+        for group in by_letters(docs):
             self._pronounce(group)
 
     def _pronounce(self, docs: Sequence[Doc]) -> None:
@@ -222,7 +224,7 @@ class Pronouncer:
         # Weights are for the tagger as it was trained: calibration of it changes no judgement.
         temperature = tagger.shim.trained.temperature
         for doc in docs:
-            own = list(self._words(doc))
+            own = list(self.words(doc))
             places.append(own)
             by_start = {first: next(best) for first in starts_of(doc, tagger.sequence).tolist()}
             for first, last in own:
@@ -271,7 +273,7 @@ class Pronouncer:
         for example in examples:
             labels = [token._.get(self.attribute) for token in example.predicted]
             gold = [token._.get(self.attribute) for token in example.reference]
-            for first, last in self._words(example.predicted):
+            for first, last in self.words(example.predicted):
                 if not _annotated(gold[first:last]):
                     continue
                 wanted, found = phonemes_of(gold[first:last]), phonemes_of(labels[first:last])
@@ -320,11 +322,11 @@ class Pronouncer:
         self.models = models
 
 
-def _groups(docs: Sequence[Doc], n_letters: int) -> Iterator[list[Doc]]:
-    """Docs in their order, in groups that end where they have so many letters or more."""
-    group: list[Doc] = []
-    for doc in docs:
-        group.append(doc)
+def by_letters(items: Iterable[Item], n_letters: int = LETTERS_AT_ONCE) -> Iterator[list[Item]]:
+    """Docs or examples in their order, in groups that end where they have so many letters."""
+    group: list[Item] = []
+    for item in items:
+        group.append(item)
         if sum(map(len, group)) >= n_letters:
             yield group
             group = []

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import DocBin
+from spacy.tokens import Doc
+from spacy.training import Example
 
-from spacy_treecrf.corpora.aligner import without_stress
 from spacy_treecrf.evaluation.bootstrap import Interval, Statistic, Sums, intervals
-from spacy_treecrf.letters.pronouncer import Pronouncer, edits
+from spacy_treecrf.letters.pronouncer import Pronouncer, by_letters, edits
+from spacy_treecrf.letters.rescoring import plain_phonemes
 
-BATCH = 256  # docs
 # What each word adds to the sums.
 WORD, RIGHT, RIGHT_WITHOUT_STRESS, EDITS, PHONEMES = range(5)
 
@@ -37,15 +35,15 @@ def pronouncer_of(nlp: Language) -> Pronouncer | None:
     return next((pipe for _, pipe in nlp.pipeline if isinstance(pipe, Pronouncer)), None)
 
 
-def word_figures(nlp: Language, data: Path, **options: Any) -> WordFigures | None:
-    """The figures of the words of a .spacy file; None if the pipeline has no pronouncer.
+def word_figures(nlp: Language, examples: Iterable[Example], **options: Any) -> WordFigures | None:
+    """The figures of the annotated words; None if the pipeline has no pronouncer.
 
     options: Those of `bootstrap.intervals`.
     """
     pipe = pronouncer_of(nlp)
     if pipe is None:
         return None
-    rows = list(_rows(pipe, nlp, data))
+    rows = list(_rows(pipe, examples))
     if not rows:
         return None
     statistics = {
@@ -56,18 +54,35 @@ def word_figures(nlp: Language, data: Path, **options: Any) -> WordFigures | Non
     return WordFigures(len(rows), intervals(np.array(rows, np.float64), statistics, **options))
 
 
-def _rows(pipe: Pronouncer, nlp: Language, data: Path) -> Iterator[tuple[float, ...]]:
-    """What each annotated word adds to the sums."""
-    docs = DocBin().from_disk(data).get_docs(nlp.vocab)
-    while batch := list(islice(docs, BATCH)):
-        places, words = pipe.find_candidates(batch)
-        wanted = pipe.gold_phonemes(batch, places)
-        for gold, (best, *_) in zip(wanted, pipe.judged(words), strict=True):
-            if gold is None:
-                continue
-            plain = [list(map(without_stress, sounds)) for sounds in (gold, best.phonemes)]
-            errors = edits(gold, best.phonemes)
-            yield 1, gold == best.phonemes, plain[0] == plain[1], errors, len(gold)
+def _rows(pipe: Pronouncer, examples: Iterable[Example]) -> Iterator[tuple[float, ...]]:
+    """What each annotated word adds to the sums.
+
+    Where the doc to be predicted has other words, as a text may, nothing is said of it.
+    """
+    for group in by_letters(examples):
+        docs = [example.predicted for example in group]
+        places, words = pipe.find_candidates(docs)
+        judged = iter(pipe.judged(words))
+        for example, doc, own in zip(group, docs, places, strict=True):
+            said = {_edges(doc, place): next(judged)[0].phonemes for place in own}
+            annotated = list(pipe.words(example.reference))
+            wanted = pipe.gold_phonemes([example.reference], [annotated])
+            for place, gold in zip(annotated, wanted, strict=True):
+                if gold is not None:
+                    yield _row(gold, said.get(_edges(example.reference, place)))
+
+
+def _edges(doc: Doc, place: tuple[int, int]) -> tuple[int, int]:
+    """Where a word begins and ends in the text."""
+    word = doc[slice(*place)]
+    return word.start_char, word.end_char
+
+
+def _row(gold: tuple[str, ...], said: tuple[str, ...] | None) -> tuple[float, ...]:
+    if said is None:
+        return 1, False, False, len(gold), len(gold)
+    without = plain_phonemes(gold) == plain_phonemes(said)
+    return 1, gold == said, without, edits(gold, said), len(gold)
 
 
 def _share(part: int, whole: int) -> Statistic:

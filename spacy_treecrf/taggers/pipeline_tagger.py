@@ -65,13 +65,16 @@ class PipelineTagger:
     def _n_chunks(self, n: int) -> int:
         return -(-n // CHUNK_SEQUENCES)
 
-    def training_examples(self, source: str) -> list[Example]:
-        """The examples of a .spacy file as the config reads training data, after other pipes."""
-        examples = [example for _, example in self._examples(source, "train")[1]]
-        docs = self._upstream([example.predicted for example in examples])
-        for example, doc in zip(examples, docs, strict=True):
-            example.predicted = doc
-        return examples
+    def examples(self, source: str, part: str = "dev") -> Iterator[Example]:
+        """The examples of a .spacy file as the config reads a part of the data, after other pipes.
+
+        part: "train", or "dev", which is read for its text alone if the tagger is told so.
+        """
+        for pairs in _batched(self._examples(source, part)[1], CHUNK_SEQUENCES):
+            docs = self._upstream([doc for doc, _ in pairs])
+            for doc, (_, example) in zip(docs, pairs, strict=True):
+                example.predicted = doc
+                yield example
 
     def _examples(self, source: str, part: str = "dev") -> tuple[int, Iterator[tuple[Doc, Any]]]:
         try:

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Token
 from spacy.training import Example
 
 from spacy_treecrf.engine.chain.temperature_curve import TemperatureCurve
-from spacy_treecrf.letters.pronouncer import _combined, _groups, edits
+from spacy_treecrf.letters.pronouncer import _combined, by_letters, edits
 from spacy_treecrf.letters.rescoring import Pronunciation
 from tests.pipeline.tiny_pipes import TINY_MODEL
 
@@ -99,9 +99,9 @@ def test_words_are_pronounced_alone_and_in_a_text(learned: bytes, tmp_path: Path
 def test_docs_are_pronounced_in_groups_of_letters() -> None:
     make_doc = untrained().make_doc
     docs = [make_doc(text) for text in ("box", "fob", "", "robot", "tofu")]
-    found = [[doc.text for doc in group] for group in _groups(docs, 5)]
+    found = [[doc.text for doc in group] for group in by_letters(docs, 5)]
     assert found == [["box", "fob"], ["", "robot"], ["tofu"]]
-    assert list(_groups([], 5)) == []
+    assert list(by_letters([], 5)) == []
 
 
 def test_the_best_of_a_text_is_the_best_of_its_words() -> None:
