@@ -39,6 +39,11 @@ def read_dictionary(
     ]
     if report is not None:
         report(f"{len(found)} words aligned, {len(pairs) - len(found)} left out")
+    if not found:
+        raise ValueError(
+            f"treecrf: {path}: none of its {len(pairs)} words can be aligned with their phonemes; "
+            "expected words with two phonemes for a letter at most: look into the file"
+        )
     return found
 
 

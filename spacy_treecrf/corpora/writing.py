@@ -80,6 +80,11 @@ def prepare_corpus(
         verify=verify,
         report=report,
     )
+    if not any(splits.values()):
+        raise ValueError(
+            f"treecrf: there are no sequences of the data set {name} to write; use other inputs, "
+            "or another split"
+        )
     content = _content(
         format, corpus, layer, [sequence for part in PARTS for sequence in splits[part]]
     )

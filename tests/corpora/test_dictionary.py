@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_treecrf.corpora import load_corpus
+from spacy_treecrf.corpora import load_corpus, prepare_corpus
 from spacy_treecrf.corpora.dictionary import read_entries
 
 LINES = [
@@ -47,6 +47,19 @@ def test_a_number_sign_is_a_phoneme_where_phonemes_follow(tmp_path: Path) -> Non
         "nub": ["n", "V", "b"],
         "spa's": ["s", "p", "#", "b", "#"],
     }
+
+
+def test_a_dictionary_that_cannot_be_aligned_is_refused_and_replaces_nothing(
+    tmp_path: Path,
+) -> None:
+    good, bad, output = tmp_path / "good.dict", tmp_path / "bad.dict", tmp_path / "out"
+    good.write_text("".join(LINES), encoding="utf-8")
+    bad.write_text("a  A B C\no  O P Q\n", encoding="utf-8")
+    prepare_corpus("dictionary", output, inputs=[good])
+    before = {path.name: path.read_bytes() for path in output.iterdir()}
+    with pytest.raises(ValueError, match=r"bad\.dict: none of its 2 words can be aligned"):
+        prepare_corpus("dictionary", output, inputs=[bad], force=True)
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == before
 
 
 @pytest.mark.parametrize("line", ["word", "word # gone", "word _", "word K-S"])

@@ -23,6 +23,7 @@ from spacy_treecrf.corpora import (
     writing,
 )
 from spacy_treecrf.corpora.cmudict import cmudict_file
+from spacy_treecrf.corpora.labelled_sequence import Splits
 from tests.corpora.places import skip_without_cmudict
 
 SENTENCES = "".join(f"word{i}\tT{i % 3}\tB-X\nis\tT1\tO\n\n" for i in range(40))
@@ -171,6 +172,19 @@ def test_force_leaves_no_part_of_an_earlier_split(sentences: Path, tmp_path: Pat
     prepared = prepare_corpus("conll", out, inputs=[sentences] * 2, dev_share=0, force=True)
     assert list(prepared) == ["train", "test"]
     assert sorted(path.name for path in out.iterdir()) == ["test.spacy", "train.spacy"]
+
+
+def test_a_data_set_without_sequences_is_refused_and_replaces_nothing(
+    sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    prepare_corpus("conll", out, inputs=[sentences])
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    nothing: Splits = {"train": [], "dev": [], "test": []}
+    monkeypatch.setattr(writing, "load_corpus", lambda *args, **options: nothing)
+    with pytest.raises(ValueError, match="no sequences of the data set conll"):
+        prepare_corpus("conll", out, inputs=[sentences], force=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 def test_failing_disk_keeps_what_was_there(sentences: Path, tmp_path: Path, monkeypatch) -> None:
