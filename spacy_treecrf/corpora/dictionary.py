@@ -22,6 +22,12 @@ LAYER = "phoneme"
 _VARIANT = re.compile(r"\(\d+\)$")
 _COMMENT = "#"
 _COMMENT_LINES = (";;;", _COMMENT)
+_NUMBER = re.compile(r"\d*\.?\d+(?:[eE]-?\d+)?")
+# A format is told from so many words, by what so large a share of them has.
+FEWEST_WORDS = 10
+NEARLY_ALL = 0.9
+
+Row = tuple[int, str, list[str]]  # the number of a line, the line, and its fields
 
 
 def read_dictionary(
@@ -51,11 +57,12 @@ def read_entries(path: Path) -> dict[str, list[str]]:
     """The first pronunciation of each word, in lower case."""
     expected = f"a word and its phonemes, none of which is {SILENT!r} or has a {JOINT!r} in it"
     found: dict[str, list[str]] = {}
-    rows = [
+    rows: list[Row] = [
         (number, line, line.split())
         for number, line in enumerate(read_lines(path), start=1)
         if line.strip() and not line.startswith(_COMMENT_LINES)
     ]
+    _refuse_other_formats(path, rows)
     known = {phoneme for _, _, (_, *fields) in rows for phoneme in _before_comment(fields)}
     known.add(_COMMENT)  # a phoneme may stand twice in a word
     for number, line, (word, *fields) in rows:
@@ -65,6 +72,49 @@ def read_entries(path: Path) -> dict[str, list[str]]:
             raise malformed(path, number, quoted(line), expected)
         found.setdefault(_VARIANT.sub("", word).lower(), phonemes)
     return found
+
+
+def _refuse_other_formats(path: Path, rows: list[Row]) -> None:
+    """Refuse what nearly all lines have in another format; a few may have it as their own."""
+    for is_other, found, expected in OTHER_FORMATS:
+        lines = [(number, line) for number, line, (word, *fields) in rows if is_other(word, fields)]
+        if len(rows) >= FEWEST_WORDS and len(lines) >= NEARLY_ALL * len(rows):
+            number, line = lines[0]
+            found = f"{found}, as in nearly all lines: {quoted(line)}"
+            raise malformed(path, number, found, expected)
+
+
+def _has_comma(word: str, fields: list[str]) -> bool:
+    return "," in word
+
+
+def _has_probability(word: str, fields: list[str]) -> bool:
+    """Whether numbers come first; where they also come last, they are names of phonemes."""
+    return len(fields) > 1 and bool(_NUMBER.fullmatch(fields[0]) and not _NUMBER.match(fields[-1]))
+
+
+def _is_in_one_piece(word: str, fields: list[str]) -> bool:
+    return len(word) > 1 and len(_before_comment(fields)) == 1
+
+
+# Whether a line is in another format, what was found then, and what was expected.
+OTHER_FORMATS = (
+    (
+        _has_comma,
+        "a comma in the word",
+        "blanks between the word and its phonemes; replace the commas by blanks",
+    ),
+    (
+        _has_probability,
+        "a number before the phonemes",
+        "phonemes right behind the word; take out the probabilities, which Kaldi's lexicons have",
+    ),
+    (
+        _is_in_one_piece,
+        "one phoneme of a word with several letters",
+        "blanks between phonemes; set them apart",
+    ),
+)
 
 
 def _before_comment(fields: list[str]) -> list[str]:

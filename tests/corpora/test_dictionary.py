@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,36 @@ def test_a_dictionary_that_cannot_be_aligned_is_refused_and_replaces_nothing(
     with pytest.raises(ValueError, match=r"bad\.dict: none of its 2 words can be aligned"):
         prepare_corpus("dictionary", output, inputs=[bad], force=True)
     assert {path.name: path.read_bytes() for path in output.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("separator", "between", "said"),
+    [
+        (",", " ", "line 2: found a comma in the word, as in nearly all lines: 'kak,K A1 K'"),
+        (" 0.9 ", " ", "line 2: found a number before the phonemes"),
+        (" 1 0.5 1.0 ", " ", "take out the probabilities"),
+        (" /", "", "line 2: found one phoneme of a word with several letters"),
+    ],
+)
+def test_other_formats_are_refused(tmp_path: Path, separator: str, between: str, said: str) -> None:
+    file = tmp_path / "own.dict"
+    entries = [line.split() for line in LINES]
+    lines = [word + separator + between.join(phonemes) for word, *phonemes in entries]
+    file.write_text("\n".join(["a  A", *lines]), encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_entries(file)
+
+
+def test_what_a_few_words_have_of_another_format_is_theirs(tmp_path: Path) -> None:
+    file = tmp_path / "own.dict"
+    own = ["1,000  W A N", "eau  O", "aim  1 m"]
+    file.write_text("\n".join(own) + "\n" + "".join(LINES), encoding="utf-8")
+    assert len(read_entries(file)) == len(LINES) + len(own)
+    file.write_text("eau  O\neaux  O\n", encoding="utf-8")  # too few to tell
+    assert read_entries(file) == {"eau": ["O"], "eaux": ["O"]}
+    numbered = [f"{'a' * i}  {' '.join(map(str, range(i)))}\n" for i in range(2, 20)]
+    file.write_text("".join(numbered), encoding="utf-8")  # phonemes are numbers
+    assert len(read_entries(file)) == len(numbered)
 
 
 @pytest.mark.parametrize("line", ["word", "word # gone", "word _", "word K-S"])
