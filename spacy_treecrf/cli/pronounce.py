@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_treecrf.cli.shared.common import output_text, refuse_existing, reports_errors
-from spacy_treecrf.cli.shared.options import Force
+from spacy_treecrf.cli.shared.options import Encoding, Force
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -30,18 +31,19 @@ Row = tuple[str, str, float]
 def pronounce(
     model: Annotated[str, typer.Argument(help="spaCy pipeline folder or package.")],
     words: Annotated[
-        list[str], typer.Argument(help="Words, or one file of text; - is the standard input.")
+        list[str], typer.Argument(help="Words, or files of text; - is the standard input.")
     ],
     nbest: Annotated[int, typer.Option(min=1, max=100, help="Pronunciations of each word.")] = 3,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File of tab-separated lines.")
     ] = None,
     force: Force = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of a file of text.")] = "utf-8",
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Write the most probable pronunciations of words with their probabilities.
 
-    A file that exists is read; what is no file is taken for a word.
+    Each argument that is the path of a file is read, and any other is taken for words, also a path
+    where no file is.
     """
     from spacy_treecrf.cli.shared.tables import table
 
@@ -75,11 +77,15 @@ def _pipeline(model: str, nbest: int) -> Language:
 
 
 def _texts(words: list[str], encoding: str) -> list[str]:
+    """The words, with the lines of a file in place of its path."""
     from spacy_treecrf.columnar.files import STDIN, read_text_lines
 
-    if words == [STDIN] or (len(words) == 1 and Path(words[0]).is_file()):
-        return read_text_lines(words[0], encoding)
-    return words
+    texts: list[str] = []
+    for word in words:
+        # Not by Path, which raises an error for words that are too long for a path.
+        is_file = os.path.exists(word) and not os.path.isdir(word)
+        texts += read_text_lines(word, encoding) if word == STDIN or is_file else [word]
+    return texts
 
 
 def _rows(nlp: Language, texts: Iterable[str], nbest: int) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,18 @@ def test_words_come_from_arguments_files_and_the_standard_input(
     said = good("pronounce", model, "-", "--nbest", "2", input="Box, robot!\n")
     assert [line.split()[0] for line in said.splitlines()[1:]].count("Box") == 2
     assert "exists" in refused("pronounce", model, text, "--output", output)
+
+
+def test_each_argument_that_is_a_file_is_read(model: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+    first.write_text("box\nfob\n", encoding="utf-8")
+    second.write_text("tofu\n", encoding="utf-8")
+    long = "bob " * 100
+    arguments = [first, "robot", "-", second, tmp_path, long]
+    said = good("pronounce", model, *arguments, "--nbest", "1", input="fox\n")
+    words = [line.split()[0] for line in said.splitlines()[1:]]
+    assert words[:5] == ["box", "fob", "robot", "fox", "tofu"]
+    assert words[5:] == [*re.findall(r"[^\W_]+", str(tmp_path)), *long.split()]
 
 
 def test_texts_in_other_encodings_are_read_or_refused(model: Path, tmp_path: Path) -> None:

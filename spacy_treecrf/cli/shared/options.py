@@ -15,7 +15,7 @@ Resamples = Annotated[
 Confidence = Annotated[float, typer.Option(help="Of the intervals.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the resamples.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-Encoding = Annotated[str, typer.Option(help="Encoding of a column file.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of column files and files of text.")]
 Threads = Annotated[int, typer.Option(min=0, help="0: all cores.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
 ForF1 = Annotated[
