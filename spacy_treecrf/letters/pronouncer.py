@@ -43,6 +43,9 @@ WEIGHTS = {
 }
 
 Item = TypeVar("Item", Doc, Example)
+# Phonemes, with blanks between, and their probability. Stored docs, and those of other processes,
+# have lists for tuples: a list is the same before and after.
+Said = list[str | float]
 
 
 # Many parameters: those of a block in a config.
@@ -109,8 +112,8 @@ def make_pronouncer(
 class Pronouncer:
     """Finds the most probable pronunciations of words, in doc._.pronunciations.
 
-    They are pairs of phonemes, with blanks between, and a probability. Those of each word of a
-    text are in span._.pronunciations of its sentences, which are the words.
+    They are lists of two: phonemes, with blanks between, and a probability. Those of each word of
+    a text are in span._.pronunciations of its sentences, which are the words.
     """
 
     # Many parameters: those of the factory.
@@ -343,11 +346,11 @@ def _annotated(labels: Iterable[Any]) -> bool:
     return all(isinstance(label, str) and label for label in labels)
 
 
-def _listed(found: Sequence[Pronunciation]) -> list[tuple[str, float]]:
-    return [(" ".join(one.phonemes), one.probability) for one in found]
+def _listed(found: Sequence[Pronunciation]) -> list[Said]:
+    return [[" ".join(one.phonemes), one.probability] for one in found]
 
 
-def _combined(choices: Sequence[Sequence[Pronunciation]], n: int) -> list[tuple[str, float]]:
+def _combined(choices: Sequence[Sequence[Pronunciation]], n: int) -> list[Said]:
     """The pronunciations of a text: of one word its own; else the best of each word, then others.
 
     The others are the most probable ones of all words together.
@@ -362,8 +365,8 @@ def _combined(choices: Sequence[Sequence[Pronunciation]], n: int) -> list[tuple[
     ]
     best = " ".join(p for own in choices for p in own[0].phonemes)
     probability = math.prod(own[0].probability for own in choices)
-    likely = [(" ".join(phonemes), p) for phonemes, p in best_combinations(logs, n)]
-    return [(best, probability), *(one for one in likely if one[0] != best)][:n]
+    likely: list[Said] = [[" ".join(phonemes), p] for phonemes, p in best_combinations(logs, n)]
+    return [[best, probability], *(one for one in likely if one[0] != best)][:n]
 
 
 def edits(wanted: Sequence[str], found: Sequence[str]) -> int:

@@ -96,6 +96,17 @@ def test_words_are_pronounced_alone_and_in_a_text(learned: bytes, tmp_path: Path
     assert [doc._.pronunciations for doc in docs] == expected
 
 
+def test_pronunciations_of_stored_docs_are_equal_to_those_before(learned: bytes) -> None:
+    nlp = loaded(learned)
+    for text in ("box", "box tofu, fob"):
+        doc = nlp(text)
+        stored = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+        assert doc._.pronunciations
+        assert stored._.pronunciations == doc._.pronunciations
+        words = zip(stored.sents, doc.sents, strict=True)
+        assert all(own._.pronunciations == before._.pronunciations for own, before in words)
+
+
 def test_docs_are_pronounced_in_groups_of_letters() -> None:
     make_doc = untrained().make_doc
     docs = [make_doc(text) for text in ("box", "fob", "", "robot", "tofu")]
@@ -112,7 +123,7 @@ def test_the_best_of_a_text_is_the_best_of_its_words() -> None:
     found = _combined([word, next_word], 3)
     assert [said for said, _ in found] == ["B AA1 F", "B OW1 F", "B OW1 V"]
     assert [p for _, p in found] == pytest.approx([0.21, 0.28, 0.12])
-    assert _combined([word], 2) == [("B AA1", 0.3), ("B OW1", 0.4)]
+    assert _combined([word], 2) == [["B AA1", 0.3], ["B OW1", 0.4]]
 
 
 def test_scores_count_words_with_and_without_stress(learned: bytes) -> None:
