@@ -79,7 +79,7 @@ ROOMS = {
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},
     "distillation": BASE | {"corpora", "columnar", "pipeline"},
-    "configs": set(),
+    "configs": {"formats"},
     # docs of .spacy files are read by what imports spaCy, where a part is such a file
     "dask": ENGINE
     | {"models", "models/secoc", "estimators", "columnar"}

@@ -157,7 +157,9 @@ def _ready(task: str, lang: str | None) -> tuple[Language, TreeCRF]:
         raise ValueError(
             f"treecrf: the task {task!r} has no features of its own; name a config by --config"
         )
-    text = ready_config(READY[kind], lang)
+    text = ready_config(READY[kind])
+    if lang is not None:  # without its tokenizer: docs keep their tokens
+        text = with_value(text, "nlp", "lang", f'"{lang}"')
     text = with_value(text, "components.treecrf", "task", f'"{task}"')
     return _pipe_of(Config().from_str(text, interpolate=False), "the ready config")
 

@@ -41,11 +41,12 @@ def init(
     force: Force = False,
 ) -> None:
     """Write a config for `spacy train`: ready to use, with comments."""
-    from spacy_treecrf.configs.ready_configs import ready_config
+    from spacy_treecrf.configs.ready_configs import OF_WORDS, ready_config
+    from spacy_treecrf.formats.languages import lacking_package, language_class
 
-    text = ready_config(task, lang, features)
     if lang is not None:
-        _check_language(lang)
+        language_class(lang)
+    text = ready_config(task, lang, features)
     if output is not None:
         refuse_existing(output, force)
         text = text.replace(f"spacy train {task}.cfg", f"spacy train {output.name}")
@@ -68,18 +69,8 @@ def init(
 
         if lacks := lacking_table(_language_of(text)):
             say(f"treecrf: before training, {lacks}")
-
-
-def _check_language(lang: str) -> None:
-    from spacy.util import get_lang_class
-
-    try:
-        get_lang_class(lang)
-    except ImportError:
-        raise ValueError(
-            f"treecrf: spaCy has no language {lang!r}; use a code such as en, es or de, or xx for "
-            "text of any language"
-        ) from None
+    if task in OF_WORDS and (lacks := lacking_package(_language_of(text))):
+        say(f"treecrf: before training, install what the tokenizer needs: {lacks}")
 
 
 def _language_of(config: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import resources
 
@@ -43,7 +44,10 @@ _EDITS_OF_FEATURES: dict[str, list[Edit]] = {
 
 
 def ready_config(task: str, lang: str | None = None, features: str = "plain") -> str:
-    """The text of a config. lang: spaCy's code of the language; by default the config's own."""
+    """The text of a config. lang: spaCy's code of the language; by default the config's own.
+
+    Configs of words have the tokenizer of their language, where it has one of its own.
+    """
     if task not in TASKS:
         raise ValueError(f"treecrf: there is no task {task!r}; use one of {', '.join(TASKS)}")
     if features not in FEATURES:
@@ -63,7 +67,19 @@ def ready_config(task: str, lang: str | None = None, features: str = "plain") ->
         edits.append(("nlp", "lang", f'"{lang}"'))
     for section, key, value in edits:
         text = with_value(text, section, key, value)
+    if lang is not None and task in OF_WORDS:
+        text = _with_tokenizer_of(lang, text)
     return text
+
+
+def _with_tokenizer_of(lang: str, text: str) -> str:
+    """A config with the tokenizer that a language has of its own, such as that of Chinese."""
+    from spacy_treecrf.formats.languages import language_class
+
+    tokenizer = language_class(lang).default_config["nlp"]["tokenizer"]
+    settings = "".join(f"{name} = {json.dumps(own)}\n" for name, own in tokenizer.items())
+    block = re.compile(r"(?<=^\[nlp\.tokenizer\]\n)(?:.+\n)*", re.M)
+    return block.sub(lambda _: settings, text, count=1)
 
 
 def with_value(text: str, section: str, key: str, value: str) -> str:

@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Token
-from spacy.util import load_config, load_config_from_str
+from spacy.util import (
+    get_lang_class,
+    load_config,
+    load_config_from_str,
+    load_model_from_config,
+)
 
 from spacy_treecrf.configs.ready_configs import OF_WORDS, TASKS, ready_config, with_value
 from spacy_treecrf.features import clusters
@@ -75,6 +80,34 @@ def test_language_and_features_are_as_asked_for(task: str) -> None:
     changed = values(ready_config(task, "es", "clusters"))
     assert changed == plain | {"lang": "es", "clusters": [4, 6, 10, 0]}
     assert values(ready_config(task, None, "vectors")) == plain | {"vectors": 255}
+
+
+@pytest.mark.parametrize("task", OF_WORDS)
+@pytest.mark.parametrize("lang", ["zh", "ja", "ko", "th", "vi"])
+def test_languages_have_their_own_tokenizer(task: str, lang: str) -> None:
+    """Their packages need not be there."""
+    own = load_config_from_str(ready_config(task, lang))["nlp"]["tokenizer"]
+    assert own == get_lang_class(lang).Defaults.config["nlp"]["tokenizer"]
+    assert own["@tokenizers"] != "spacy.Tokenizer.v1"
+    plain, changed = (ready_config(task, other).split("[components]") for other in ("es", lang))
+    assert plain[1:] == changed[1:]
+
+
+def test_letters_have_their_own_tokenizer_in_any_language() -> None:
+    assert ready_config("ocr", "zh") == ready_config("ocr").replace('"xx"', '"zh"')
+
+
+def test_a_chinese_pipeline_reads_raw_text() -> None:
+    nlp = load_model_from_config(load_config_from_str(ready_config("ner", "zh")), auto_fill=True)
+    assert [token.text for token in nlp.make_doc("我在北京")] == ["我", "在", "北", "京"]
+
+
+def test_what_a_tokenizer_needs_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pythainlp", None)
+    monkeypatch.setitem(sys.modules, "pythainlp.tokenize", None)
+    assert "before training, install" in call("init", "ner", "--lang", "th").stderr
+    assert call("init", "ner", "--lang", "es").stderr == ""
+    assert call("init", "ocr", "--lang", "th").stderr == ""
 
 
 def test_parts_of_speech_are_a_task_of_their_own() -> None:

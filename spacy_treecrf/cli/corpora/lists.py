@@ -12,7 +12,8 @@ from spacy_treecrf.cli.shared.common import reports_errors, say
 EXAMPLES = """\b
 Examples:
   spacy-treecrf lists es -o lists/es
-  spacy train ner.cfg -o out --nlp.lang es --paths.train train.spacy --paths.dev dev.spacy \\
+  spacy-treecrf init ner --lang es -o ner.cfg
+  spacy train ner.cfg -o out --paths.train train.spacy --paths.dev dev.spacy \\
     --components.treecrf.features.gazetteers '{"lists": "lists/es"}'
 
 The trained pipeline keeps the lists: who uses it needs neither the files nor the packages.
