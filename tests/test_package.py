@@ -64,7 +64,7 @@ ROOMS = {
     "pipeline/gold": ENGINE | {"models", "evaluation", "pipeline/tasks"},
     "taggers": ENGINE
     | {"models", "models/calibration", "columnar", "evaluation"}
-    | {"explain", "features", "pipeline"},
+    | {"explain", "features", "pipeline", "pipeline/tasks"},
     "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
     "serve": BASE | {"columnar", "explain", "pages", "pipeline", "taggers"},
     "corpora": BASE,

@@ -192,6 +192,8 @@ def _warn_of_few_spans(tagger: Tagger, figures: Figures) -> None:
     expected: float = getattr(getattr(tagger, "pipe", None), "expected_f1", 0.0)
     f1 = figures.figures.get("span_f1")
     far_off = f1 is not None and f1.value is not None and expected - f1.value > FAR_OFF
+    if figures.unaligned:
+        return
     if f1 is not None and far_off and _chooses_spans(tagger):
         say(
             f"treecrf: the pipe sets spans for an F1 of {expected:.0%} (its setting expected_f1) "
@@ -241,6 +243,12 @@ def _print_figures(figures: Figures, confidence: float) -> None:
         typer.echo(
             f"{figures.impossible} sequences have a gold annotation that the model's constraints "
             "forbid; they are not part of the NLL"
+        )
+    if figures.unaligned:
+        gold = sum(score.gold for score in figures.per_type.values())
+        typer.echo(
+            f"{figures.unaligned} of {gold} gold spans do not align with the pipeline's tokens; "
+            "they count as missed, as in `spacy evaluate`"
         )
     if figures.unseen:
         names = ", ".join(f"{label} ({n})" for label, n in figures.unseen.items())

@@ -27,7 +27,7 @@ from spacy_treecrf.evaluation.calibration import (
 from spacy_treecrf.evaluation.judging import Judged
 from spacy_treecrf.evaluation.labels import Confusion, confusion, token_share
 from spacy_treecrf.evaluation.significance import McNemar, mcnemar_on_tokens
-from spacy_treecrf.evaluation.spans import SpanScore, sequence_spans, span_scores
+from spacy_treecrf.evaluation.spans import SpanScore, scores_of_pairs
 from spacy_treecrf.labels.biluo import Label
 from spacy_treecrf.labels.schemes import are_span_labels, to_bio
 
@@ -55,6 +55,7 @@ class Figures:
     chance: Chance | None  # what the calibration error may be by chance; None without resamples
     impossible: int  # sequences whose annotation is forbidden: not in the likelihood
     unseen: dict[str, int]  # gold labels that the model lacks: wrong, and not in the likelihood
+    unaligned: int  # gold spans that the tokens cannot spell: missed, and not in the likelihood
 
     def to_json(self) -> dict[str, Any]:
         bins = self.calibration
@@ -92,6 +93,7 @@ class Figures:
             "calibration_by_chance": None if self.chance is None else asdict(self.chance),
             "impossible_sequences": self.impossible,
             "unseen_labels": self.unseen,
+            "unaligned_gold_spans": self.unaligned,
         }
 
 
@@ -120,12 +122,13 @@ def figures_of(
             seed=seed,
             progress=progress,
         ),
-        per_type=span_scores(judged.gold, judged.predicted, judged.cut) if spans else {},
+        per_type=scores_of_pairs(judged.spans()) if spans else {},
         confusion=confusion(judged.gold, judged.predicted),
         calibration=calibration_of(judged),
         chance=error_by_chance(*_gaps(judged), draws=resamples, confidence=confidence, seed=seed),
         impossible=int(np.isneginf(judged.log_likelihood).sum()),
         unseen=dict(sorted(judged.unseen.items())),
+        unaligned=sum(map(len, judged.unaligned.values())),
     )
 
 
@@ -156,8 +159,12 @@ def compare_judged(
     gold, of_a, of_b = _on_common_labels(a, b)
     cut = a.cut and gold is a.gold
     options: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
-    spans = are_span_labels({label for labels in [*gold, *of_a, *of_b] for label in labels})
-    rows_a, rows_b = (_label_rows(gold, own, spans, cut) for own in (of_a, of_b))
+    labels = {label for labels in [*gold, *of_a, *of_b] for label in labels}
+    spans = bool(a.unaligned) or are_span_labels(labels)
+    rows_a, rows_b = (
+        _label_rows(Judged(gold, own, cut=cut, unaligned=a.unaligned), spans)
+        for own in (of_a, of_b)
+    )
     f1 = None
     if spans:
         f1 = paired_bootstrap(rows_a, rows_b, STATISTICS["span_f1"], **options, progress=progress)
@@ -170,9 +177,8 @@ def compare_judged(
 
 
 def have_spans(judged: Judged) -> bool:
-    return are_span_labels(
-        {label for labels in (*judged.gold, *judged.predicted) for label in labels}
-    )
+    labels = {label for labels in (*judged.gold, *judged.predicted) for label in labels}
+    return bool(judged.unaligned) or are_span_labels(labels)
 
 
 def calibration_of(judged: Judged) -> CalibrationBins:
@@ -201,24 +207,21 @@ def _all_answers(
     return p, correct, annotated & ~np.isnan(p)
 
 
-def _label_rows(
-    gold: list[list[Label]], predicted: list[list[Label]], spans: bool, cut: bool
-) -> npt.NDArray[np.float64]:
-    rows = np.zeros((len(gold), N_COUNTS))
-    for s, (a, b) in enumerate(zip(gold, predicted, strict=True)):
+def _label_rows(judged: Judged, spans: bool) -> npt.NDArray[np.float64]:
+    rows = np.zeros((len(judged.gold), N_COUNTS))
+    for s, (a, b) in enumerate(zip(judged.gold, judged.predicted, strict=True)):
         share = token_share(a, b)
         rows[s, RIGHT], rows[s, ANNOTATED] = share.right, share.total
         rows[s, ALL_RIGHT] = share.total > 0 and share.right == share.total
         rows[s, HAS_LABELS] = share.total > 0
-        if spans:
-            wanted, found = sequence_spans(a, b, cut)
-            rows[s, SPANS_RIGHT] = len(set(wanted) & set(found))
-            rows[s, SPANS_PREDICTED], rows[s, SPANS_GOLD] = len(found), len(wanted)
+    for s, (wanted, found) in enumerate(judged.spans() if spans else ()):
+        rows[s, SPANS_RIGHT] = len(set(wanted) & set(found))
+        rows[s, SPANS_PREDICTED], rows[s, SPANS_GOLD] = len(found), len(wanted)
     return rows
 
 
 def _rows(judged: Judged, spans: bool) -> npt.NDArray[np.float64]:
-    rows = _label_rows(judged.gold, judged.predicted, spans, judged.cut)
+    rows = _label_rows(judged, spans)
     log_likelihood = np.array(judged.log_likelihood)
     possible = np.isfinite(log_likelihood)
     rows[possible, NLL] = -log_likelihood[possible]

@@ -32,11 +32,14 @@ class Judged:
     known: list[int] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)  # gold labels that the model lacks
     cut: bool = False  # whether sequences were cut out of docs, see `sequence_spans`
+    # By sequence, gold spans that its tokens cannot spell; see `sequence_spans`.
+    unaligned: dict[int, list[TokenSpan]] = field(default_factory=dict)
+    all_unaligned: bool = False  # whether a doc is annotated, but its labels fit no token
 
     def spans(self) -> Iterator[tuple[list[TokenSpan], list[TokenSpan]]]:
         """Gold and predicted spans of each sequence; see `sequence_spans`."""
-        for gold, predicted in zip(self.gold, self.predicted, strict=True):
-            yield sequence_spans(gold, predicted, self.cut)
+        for s, (gold, predicted) in enumerate(zip(self.gold, self.predicted, strict=True)):
+            yield sequence_spans(gold, predicted, self.cut, self.unaligned.get(s, ()))
 
 
 def judge(tagger: Tagger, chunks: Iterable[Chunk]) -> Judged:
@@ -50,11 +53,19 @@ def judge(tagger: Tagger, chunks: Iterable[Chunk]) -> Judged:
 
 def require_gold(judged: Judged, model: str, data: str) -> None:
     """Refuse data without any annotation. model, data: Their names."""
-    if not any(label is not None for labels in judged.gold for label in labels):
+    if any(label is not None for labels in judged.gold for label in labels):
+        return
+    if judged.all_unaligned:
         raise ValueError(
-            f"treecrf: {data} holds no gold label for {model}; pass data that are annotated for "
-            "its task"
+            f"treecrf: {data} is annotated, but its tokens do not align with those into which "
+            f"{model} cuts its text, and no label fits; train the pipeline with a tokenizer that "
+            "makes such tokens, as `spacy-treecrf init --lang` writes it, or read docs as in "
+            "training"
         )
+    raise ValueError(
+        f"treecrf: {data} holds no gold label for {model}; pass data that are annotated for "
+        "its task"
+    )
 
 
 def chosen_probabilities(
@@ -84,6 +95,8 @@ def add_chunk(
     assert chunk.gold is not None
     names = tagger.model.labels
     judged.cut |= chunk.cut
+    judged.all_unaligned |= chunk.all_unaligned
+    _add_unaligned(judged, chunk)
     ids = label_ids(names, chunk.gold)
     lacking = (label for label in chunk.gold if label is not None and label not in names)
     judged.unseen.update(lacking)
@@ -97,3 +110,13 @@ def add_chunk(
         judged.probabilities.append(chosen[a:b])
         judged.known.append(int(known[a:b].sum()))
     return label_ids(names, labels)
+
+
+def _add_unaligned(judged: Judged, chunk: Chunk) -> None:
+    """Put each span that tokens cannot spell into the sequence that it begins in."""
+    offsets = chunk.data.offsets
+    for start, end, name in chunk.unaligned:
+        own = min(int(np.searchsorted(offsets, start, side="right")), len(offsets) - 1) - 1
+        a, b = offsets[own : own + 2].tolist()
+        sequence = judged.unaligned.setdefault(len(judged.gold) + own, [])
+        sequence.append((start - a, min(end, b) - a, name))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from spacy_treecrf.columnar.files import Row
 from spacy_treecrf.engine.sequences import Sequences
 from spacy_treecrf.engine.threads import Workers
-from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 
@@ -29,6 +29,9 @@ class Chunk:
     docs: list[Doc] | None = None  # only where a pipeline has read them
     text_field: int = 0  # which field of a row people read
     cut: bool = False  # whether labels are BILUO, of sequences that were cut out of docs
+    # Gold spans that the tokens cannot spell: the positions that they touch, and their names.
+    unaligned: Sequence[TokenSpan] = ()
+    all_unaligned: bool = False  # whether a doc is annotated, but its labels fit no token
 
     def words(self, sequence: int) -> list[str]:
         """The tokens of a sequence as people read them."""

@@ -36,7 +36,7 @@ from spacy_treecrf.evaluation.thresholds import (
     span_answers,
     token_answers,
 )
-from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.models.model import SequenceModel
 from spacy_treecrf.report.learning import LearningCurve
 
@@ -182,11 +182,16 @@ def groups_of(observed: Observed, model: SequenceModel, resampling: Resampling) 
         names = sorted(figures_of(judged, resamples=0).per_type)
         return Groups(
             span_groups(judged, lambda s, span: span[2], names, **options),
-            span_groups(judged, lambda s, span: by_words(s, *span[:2]), [KNOWN, UNKNOWN], **options)
+            span_groups(
+                judged, lambda s, span: by_words(s, *_tokens(span)), [KNOWN, UNKNOWN], **options
+            )
             if is_known
             else None,
             span_groups(
-                judged, lambda s, span: length_group(span[1] - span[0]), LENGTH_GROUPS, **options
+                judged,
+                lambda s, span: length_group(len(range(*_tokens(span)))),
+                LENGTH_GROUPS,
+                **options,
             ),
             span_groups(judged, lambda s, span: lengths[s], SEQUENCE_LENGTH_GROUPS, **options),
         )
@@ -199,6 +204,11 @@ def groups_of(observed: Observed, model: SequenceModel, resampling: Resampling) 
         [],
         token_groups(judged, lambda s, i: lengths[s], SEQUENCE_LENGTH_GROUPS, **options),
     )
+
+
+def _tokens(span: TokenSpan) -> tuple[int, int]:
+    """The tokens of a span; one that tokens cannot spell is empty, and has that at its start."""
+    return span[0], max(span[0] + 1, span[1])
 
 
 def _errors(observed: Observed, most: int, explain: Explain) -> list[ShownError]:

@@ -53,6 +53,11 @@ def scores(report: Report, rival: Rival | None) -> Markup:
             f"{report.figures.impossible} sequences have a gold annotation that the model's "
             "constraints forbid; they are not part of the likelihood."
         )
+    if report.figures.unaligned:
+        notes.append(
+            f"{report.figures.unaligned} gold spans do not align with the pipeline's tokens; they "
+            "count as missed."
+        )
     if report.figures.unseen:
         unseen = ", ".join(f"{label} ({n})" for label, n in report.figures.unseen.items())
         notes.append(f"Labels that the model does not know: {unseen}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice, pairwise
 from typing import Any, TypeVar
 
@@ -15,11 +16,12 @@ from spacy_treecrf.columnar.files import ColumnFile, Row, read_column_file, read
 from spacy_treecrf.engine.threads import Workers
 from spacy_treecrf.evaluation.tagger import CHUNK_SEQUENCES, Chunk
 from spacy_treecrf.features.tokenizer import CharacterTokenizer
-from spacy_treecrf.labels.biluo import Label
+from spacy_treecrf.labels.biluo import Label, TokenSpan
 from spacy_treecrf.labels.schemes import are_span_labels, as_biluo
 from spacy_treecrf.models.predictor import Predictor, ScoredSequences
 from spacy_treecrf.models.ruled import rules_of
 from spacy_treecrf.pipeline.pipe import TreeCRF
+from spacy_treecrf.taggers.unaligned import unaligned
 
 Item = TypeVar("Item")
 
@@ -117,7 +119,8 @@ class PipelineTagger:
             return (
                 "docs are read by spacy.Corpus.v1, as `spacy evaluate` does: the pipeline finds "
                 "sentences, and tokens unless the spaces between them are unknown, as in docs of "
-                "column files; spans count by its tokens, in `spacy evaluate` by those of the data"
+                "column files; spans count by its tokens, and as missed if these cannot spell "
+                "them; in `spacy evaluate` spans count by the tokens of the data"
             )
         inputs = ", ".join(block.get("inputs", ())) or "none"
         return (
@@ -129,13 +132,20 @@ class PipelineTagger:
         for part in _batched(pairs, CHUNK_SEQUENCES):
             docs = self._upstream([doc for doc, _ in part])
             gold: list[Label] | None = None
+            lost: list[TokenSpan] = []
+            everything = False
             if part[0][1] is not None:
                 gold = []
                 for doc, (_, example) in zip(docs, part, strict=True):
                     example.predicted = doc
-                    gold += self.pipe.task.gold(example)
+                    labels = self.pipe.task.gold(example)
+                    own, at = unaligned(self.pipe.task, example, labels), len(gold)
+                    lost += [(at + start, at + end, name) for start, end, name in own.spans]
+                    everything |= own.everything
+                    gold += labels
             rows = [[[token.text] for token in doc] for doc in docs]
-            yield self._chunk(docs, list(chain.from_iterable(rows)), gold)
+            read = self._chunk(docs, list(chain.from_iterable(rows)), gold)
+            yield replace(read, unaligned=lost, all_unaligned=everything)
 
     def _column_file_chunks(self, file: ColumnFile, need_gold: bool) -> Iterator[Chunk]:
         if file.n_fields < 2 and need_gold:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from spacy.cli.evaluate import evaluate as spacy_evaluate
-from spacy.tokens import Doc, DocBin
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
 
 from tests.cli.calls import call, good, process, refused
 from tests.columnar.tiny_columns import tiny_rows, write_columns
@@ -131,6 +132,61 @@ def test_a_pipe_that_expects_a_much_higher_f1_is_told_of(tmp_path: Path) -> None
     done = call("evaluate", tmp_path / "positions", tmp_path / "other.spacy")
     assert done.exit_code == 0
     assert "sets spans" not in done.stderr
+
+
+def spaced(nlp: Language, text: str, *spans: tuple[int, int, str]) -> Doc:
+    """A doc of a text without blanks, each letter of which is a token, with entities."""
+    doc = Doc(nlp.vocab, words=list(text), spaces=[False] * len(text))
+    doc.ents = [Span(doc, start, end, label=label) for start, end, label in spans]
+    return doc
+
+
+def test_gold_spans_within_tokens_are_missed_as_in_spacy_evaluate(tmp_path: Path) -> None:
+    nlp = trained_nlp("ents", expected_f1=0.9)
+    nlp.to_disk(tmp_path / "pipeline")
+    docs = [own.reference for own in corpus(nlp, "ents")]
+    docs += [spaced(nlp, "Rome", (1, 3, "PLACE")), spaced(nlp, "Ann", (0, 1, "PLACE"))]
+    DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
+    arguments = [tmp_path / "pipeline", tmp_path / "gold.spacy"]
+    found = json.loads(good("evaluate", *arguments, "--as-text", "--json"))
+    theirs = spacy_evaluate(*arguments, silent=True)
+    assert found["unaligned_gold_spans"] == 2
+    for measure, name in (("precision", "p"), ("recall", "r"), ("f1", "f")):
+        value = found["figures"][f"span_{measure}"]["value"]
+        assert value == pytest.approx(theirs[f"ents_{name}"]), measure
+    assert found["figures"]["span_recall"]["value"] < 1.0
+    for name, score in found["per_type"].items():
+        assert score["f1"] == pytest.approx(theirs["ents_per_type"][name]["f"])
+    shown = call("evaluate", *arguments, "--as-text")
+    gold = sum(score["gold"] for score in found["per_type"].values())
+    assert f"2 of {gold} gold spans do not align" in shown.stdout
+    good("report", *arguments, "-o", tmp_path / "report.html")
+    compared = json.loads(good("compare", *arguments[:1], *arguments, "--json"))
+    assert compared["span_f1"]["a"] == pytest.approx(theirs["ents_f"])
+
+
+def test_nothing_is_advised_about_f1_where_spans_do_not_align(tmp_path: Path) -> None:
+    nlp = trained_nlp("ents", steps=1, rounds_per_step=1, expected_f1=0.9)
+    nlp.to_disk(tmp_path / "pipeline")
+    docs = [own.reference for own in corpus(nlp, "ents", ["Lee|N|O left|V|U-PERSON Rome|N|O"])]
+    DocBin(docs=docs).to_disk(tmp_path / "other.spacy")
+    assert "sets spans" in call("evaluate", tmp_path / "pipeline", tmp_path / "other.spacy").stderr
+    DocBin(docs=[*docs, spaced(nlp, "Rome", (1, 3, "PLACE"))]).to_disk(tmp_path / "other.spacy")
+    done = call("evaluate", tmp_path / "pipeline", tmp_path / "other.spacy")
+    assert done.exit_code == 0
+    assert "sets spans" not in done.stderr
+
+
+@pytest.mark.parametrize("task", ["ents", "tag"])
+def test_data_without_any_token_of_the_pipeline_are_told_of(task: str, tmp_path: Path) -> None:
+    nlp = trained_nlp(task)
+    nlp.to_disk(tmp_path / "pipeline")
+    doc = spaced(nlp, "Rome", (1, 3, "PLACE"))
+    for token, tag in zip(doc, "NVNV", strict=True):
+        token.tag_ = tag
+    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
+    message = refused("evaluate", tmp_path / "pipeline", tmp_path / "gold.spacy")
+    assert "its tokens do not align" in message
 
 
 def test_gold_spans_over_the_end_of_a_sentence_count_once_as_in_spacy_evaluate(

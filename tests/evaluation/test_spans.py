@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_treecrf.evaluation.spans import SpanScore, span_scores, total_score
+from spacy_treecrf.evaluation.spans import (
+    SpanScore,
+    scores_of_pairs,
+    sequence_spans,
+    span_scores,
+    total_score,
+)
 from spacy_treecrf.labels.biluo import TokenSpan, labels_of_spans
 
 
@@ -35,6 +41,12 @@ def test_nothing_found_and_nothing_to_find_is_zero_not_an_error() -> None:
 def test_predictions_on_unannotated_parts_do_not_count() -> None:
     scores = span_scores([["B-X", None, "O"]], [["B-X", "B-X", "B-X"]])
     assert scores["X"] == SpanScore(1, 2, 1)
+
+
+def test_spans_that_tokens_cannot_spell_are_missed_and_their_tokens_annotated() -> None:
+    gold, predicted = ["U-X", None, None], ["U-X", "U-X", "U-X"]
+    wanted, found = sequence_spans(gold, predicted, unaligned=[(1, 2, "X")])
+    assert scores_of_pairs([(wanted, found)]) == {"X": SpanScore(1, 2, 2)}
 
 
 def spans_from(bounds: list[int]) -> list[TokenSpan]:
