@@ -277,7 +277,7 @@ def _single_lists(
 
 def _read_lines(name: str, path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf8").splitlines()
+        return path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"treecrf: setting 'gazetteers' names the file {path} for {name!r}, which cannot be "

@@ -231,6 +231,12 @@ def test_files_are_read_once_and_kept_in_the_state(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.encode(docs, offsets_of(docs), columns)[0], feature_ids)
 
 
+def test_the_first_phrase_of_a_file_with_a_byte_order_mark_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "cities.txt"
+    path.write_text("Gent\nKöln\n", encoding="utf-8-sig")
+    assert places("Gent Köln", city=path) == places("Gent Köln", city=["Gent", "Köln"])
+
+
 def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     (tmp_path / "city.txt").write_text("Gent\nDen Haag\n", encoding="utf8")
     (tmp_path / "name.txt").write_text("Jan\n", encoding="utf8")
