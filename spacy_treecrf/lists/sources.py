@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 LEAST_LETTERS = 3  # of a city: shorter ones are mostly ordinary words and codes
@@ -17,7 +17,10 @@ SCRIPTS_OF_SHORT_NAMES = {"CJK", "HANGUL"}  # a letter is a syllable there, and 
 # of other scripts, too, these have Latin letters.
 WITH_OTHER_SCRIPTS = {"XA", "XB", "ZZ", "HK", "MO"}
 
-Lists = dict[str, set[str]]
+Lists = dict[str, set[str]]  # empty where a package does not know the language
+
+# Two codes of one language: packages know the one or the other.
+SAME_LANGUAGE = {"nb": "no", "no": "nb"}
 
 
 def countries(language: str) -> Lists:
@@ -42,11 +45,13 @@ def persons(language: str) -> Lists:
     from faker.providers import person
 
     scripts = _scripts(language)
+    modules = [module.name for module in pkgutil.iter_modules(person.__path__)]
+    spoken = _known_as(language, {name.partition("_")[0] for name in modules})
     lists: Lists = {
         f"{own}{part}_name": set() for own in ("", "own_") for part in ("first", "last")
     }
-    for module in pkgutil.iter_modules(person.__path__):
-        provider = importlib.import_module(f"{person.__name__}.{module.name}").Provider
+    for module in modules:
+        provider = importlib.import_module(f"{person.__name__}.{module}").Provider
         for part in ("first", "last"):
             names = {
                 name
@@ -56,7 +61,7 @@ def persons(language: str) -> Lists:
                 if _may_be_a_person(name, scripts)
             }
             lists[f"{part}_name"] |= names
-            if module.name.partition("_")[0] == language:
+            if module.partition("_")[0] == spoken:
                 lists[f"own_{part}_name"] |= names
     return lists
 
@@ -65,13 +70,14 @@ def frequencies(language: str) -> Lists:
     """Words by their frequency, a list for each power of ten; from wordfreq."""
     import wordfreq
 
-    if language not in wordfreq.available_languages("best"):
-        return {}
-    lists: Lists = {}
-    for centibels, words in enumerate(wordfreq.get_frequency_list(language, "best")):
+    lists: Lists = {f"frequency{n}": set() for n in range(MOST_FREQUENT, LEAST_FREQUENT - 1, -1)}
+    known = _known_as(language, wordfreq.available_languages("best"))
+    if known is None:
+        return lists
+    for centibels, words in enumerate(wordfreq.get_frequency_list(known, "best")):
         zipf = min(MOST_FREQUENT, 9 - -(-centibels // CENTIBELS))
         if zipf >= LEAST_FREQUENT:
-            lists.setdefault(f"frequency{zipf}", set()).update(words)
+            lists[f"frequency{zipf}"].update(words)
     return lists
 
 
@@ -89,6 +95,12 @@ def scripts_of(text: str) -> set[str]:
     return {unicodedata.name(c, "UNNAMED").partition(" ")[0] for c in set(text) if c.isalpha()}
 
 
+def _known_as(language: str, codes: Collection[str]) -> str | None:
+    """The code by which a package knows a language, whatever its script or country."""
+    code = language.partition("_")[0]
+    return next((own for own in (code, SAME_LANGUAGE.get(code)) if own in codes), None)
+
+
 def _scripts(language: str) -> set[str]:
     """The scripts in which a language names places."""
     names = (
@@ -102,7 +114,7 @@ def _territories(language: str) -> Mapping[str, str]:
     from babel import Locale, UnknownLocaleError
 
     try:
-        names: Mapping[str, str] = Locale(language).territories
+        names: Mapping[str, str] = Locale.parse(language).territories
     except (UnknownLocaleError, ValueError, FileNotFoundError) as error:
         raise ValueError(
             f"treecrf: Babel knows no language {language!r}; use a code such as es or nl"

@@ -25,21 +25,29 @@ def require_sources() -> None:
 
 
 def lists_of(language: str) -> Lists:
-    """All lists of a language that have a phrase. language: A code, in capitals or not."""
+    """All lists of a language, empty where no package knows it.
+
+    language: A code, in capitals or not, also with a script or country behind "_" or "-".
+    """
     require_sources()
-    code, *of_script_or_country = language.split("_")
+    code, *of_script_or_country = language.replace("-", "_").split("_")
     language = "_".join([code.lower(), *of_script_or_country])
     found: Lists = {}
     for source in SOURCES.values():
         found.update(source(language))
-    return {name: phrases for name, phrases in found.items() if phrases}
+    return found
 
 
 def write_lists(language: str, folder: Path) -> dict[str, int]:
-    """Write a file for each list into the folder; returns how many phrases each has."""
+    """Write a file for each list into the folder; returns how many phrases each has.
+
+    A list without a phrase has no file.
+    """
     lists = lists_of(language)
     folder.mkdir(parents=True, exist_ok=True)
     for name, phrases in lists.items():
+        if not phrases:
+            continue
         with replacing(folder / f"{name}.txt") as file:
             file.writelines(f"{' '.join(phrase.split())}\n".encode() for phrase in sorted(phrases))
     return {name: len(phrases) for name, phrases in lists.items()}

@@ -22,7 +22,9 @@ The trained pipeline keeps the lists: who uses it needs neither the files nor th
 
 @reports_errors
 def lists(
-    language: Annotated[str, typer.Argument(help="Code of the language, such as es.")],
+    language: Annotated[
+        str, typer.Argument(help="Code of the language, such as es, pt-BR or zh-Hant.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the lists.")],
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> None:
@@ -39,5 +41,9 @@ def lists(
         raise FileExistsError(
             f"treecrf: {output} is not empty; name another folder, or use --force"
         )
-    for name, count in write_lists(language, output).items():
-        say(f"{output / name}.txt: {count:,}")
+    written = write_lists(language, output)
+    for name, count in written.items():
+        if count:
+            say(f"{output / name}.txt: {count:,}")
+    if lacking := [name for name, count in written.items() if not count]:
+        say(f"treecrf: the packages do not know {language!r} enough for {', '.join(lacking)}")

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from spacy_treecrf.lists import sources, writing
-from tests.cli.calls import good, refused
+from tests.cli.calls import call, good, refused
+
+
+def test_lists_that_no_package_has_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "SOURCES", {"wordfreq": sources.frequencies})
+    assert "'rm' enough for frequency6, frequency5" in call("lists", "rm", "-o", tmp_path).stderr
+    assert "enough" not in call("lists", "nb", "-o", tmp_path).stderr
 
 
 def test_lists_are_written_and_not_replaced_by_accident(
