@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train as train_nlp
+from spacy.util import load_config_from_str
 
+from spacy_treecrf.configs.ready_configs import ready_config
 from tests.pipeline.tiny_pipes import (
     corpus,
     labels_of,
@@ -89,6 +95,27 @@ def test_entities_of_new_words_are_learned_and_stored(tmp_path: Path) -> None:
     assert pipe_of(again).grow_features
     found = [[ent.text for ent in again(new_doc(again, sentence)).ents] for sentence in MORE]
     assert found == [["Uma", "Oslo"], ["Oslo", "Uma"], ["Ines", "Kyiv"], ["Kyiv", "Ines"]]
+
+
+@pytest.mark.parametrize("grow", [False, True])
+def test_a_pipe_that_spacy_train_sources_grows_if_its_pipeline_is_stored_so(
+    tmp_path: Path, grow: bool
+) -> None:
+    """What stands beside `source` in a config is left out by spaCy."""
+    trained_nlp("ents", features=WORDS).to_disk(tmp_path / "first")
+    setting = {"components.treecrf.grow_features": grow}
+    spacy.load(tmp_path / "first", config=setting).to_disk(tmp_path / "growing")
+    docs = [example.reference for example in corpus(spacy.blank("xx"), "ents", MORE)]
+    DocBin(docs=docs).to_disk(tmp_path / "more.spacy")
+    config = load_config_from_str(ready_config("ner", "xx"))
+    config["components"] = {"treecrf": {"source": str(tmp_path / "growing")}}
+    config["paths"].update(train=str(tmp_path / "more.spacy"), dev=str(tmp_path / "more.spacy"))
+    config["training"].update(max_steps=1)
+    nlp = init_nlp(config)
+    (tmp_path / "out").mkdir()
+    train_nlp(nlp, tmp_path / "out", stdout=StringIO(), stderr=StringIO())
+    names = pipe_of(spacy.load(tmp_path / "out" / "model-last")).shim.trained.columns.feature_names
+    assert ("lower[0]=uma" in names) == grow
 
 
 def test_features_of_ones_own_that_cannot_grow_are_refused(tmp_path: Path) -> None:
