@@ -17,6 +17,7 @@ from spacy_treecrf.cli.shared.common import (
     progress,
     refuse_existing,
     reports_errors,
+    say,
 )
 from spacy_treecrf.cli.shared.options import Force, Threads
 from spacy_treecrf.engine.limits import MAX_NBEST
@@ -32,13 +33,17 @@ Examples:
   cat new.conll | spacy-treecrf tag model.treecrf - --nbest 3
   spacy-treecrf tag training/ner/model-best news.txt --text --json
 """
+MOST_COLUMNS = 4  # of the column files that people call .txt, as those of CoNLL-2003
 
 
 # Many parameters: typer makes an option of each.
 @reports_errors
 def tag(
     model: Annotated[str, typer.Argument(help="Model file, spaCy pipeline folder or package.")],
-    data: Annotated[str, typer.Argument(help="Column file; - is the standard input.")],
+    data: Annotated[
+        str,
+        typer.Argument(help="Column file, or raw text with --text; - is the standard input."),
+    ],
     text: Annotated[
         bool,
         typer.Option("--text", help="Data is raw text, a document per line (spaCy pipelines)."),
@@ -78,7 +83,9 @@ def tag(
     tagger = load_tagger(model, pipe=pipe, threads=threads)
     n, chunks = tagger.read(data, text=text, encoding=encoding)
     with output_text(output) as file, Workers(threads) as workers:
-        for chunk in progress(chunks, n, "tagging", "batch"):
+        for i, chunk in enumerate(progress(chunks, n, "tagging", "batch")):
+            if i == 0 and not text:
+                _warn_of_text(data, chunk)
             scored = tagger.apply(chunk, workers)
             if as_json:
                 lines = _json_lines(tagger, chunk, scored, probabilities, nbest)
@@ -87,6 +94,16 @@ def tag(
             else:
                 lines = _column_lines(tagger, chunk, scored, probabilities)
             file.writelines(line + "\n" for line in lines)
+
+
+def _warn_of_text(data: str, chunk: Chunk) -> None:
+    """Say if a column file for a pipeline looks like text: the words of a line are its columns."""
+    columns = len(chunk.rows[0][0])
+    if chunk.docs is not None and data.endswith(".txt") and columns > MOST_COLUMNS:
+        say(
+            f"treecrf: {data} is read as a column file of {columns} columns, the first of which "
+            "holds the tokens; if this is raw text, use --text"
+        )
 
 
 def _column_lines(

@@ -68,7 +68,8 @@ def parse_column_file(data: bytes, name: str, encoding: str = "utf-8") -> Column
             raise ValueError(
                 f"treecrf: {name}:{number}: expected {width} columns separated by {separator}, "
                 f"as in the first row, found {len(row)} in {_short(line)}; correct the row, or "
-                "put an empty line between sequences"
+                "put an empty line between sequences; raw text is no column file, and is read by "
+                "`tag --text`"
             )
         if not current:
             lines.append(number)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacy_treecrf import BoostedCRF
-from tests.cli.calls import good, process, refused
+from tests.cli.calls import call, good, process, refused
 from tests.columnar.tiny_columns import tiny_rows, write_columns
 from tests.tiny import new, tiny_data
 
@@ -75,6 +75,19 @@ def test_tokens_are_those_of_the_column_of_words(tmp_path: Path) -> None:
     shown = good("tag", model, path, "--json").splitlines()
     assert [json.loads(line)["tokens"] for line in shown] == words
     assert words[0][0] in good("explain", model, path)
+
+
+def test_raw_text_is_told_from_column_files(shared: Path, tmp_path: Path) -> None:
+    path = tmp_path / "news.txt"
+    path.write_text("Ann left Rome with Bob\n", encoding="utf8")
+    done = call("tag", shared / "pipeline", path)
+    assert done.exit_code == 0
+    assert "if this is raw text, use --text" in done.stderr
+    assert call("tag", shared / "pipeline", path, "--text").stderr == ""
+    path.write_text("Ann PERSON\nleft O\n", encoding="utf8")
+    assert call("tag", shared / "pipeline", path).stderr == ""
+    path.write_text("Ann left Rome with Bob\nBob slept\n", encoding="utf8")
+    assert "is read by `tag --text`" in refused("tag", shared / "pipeline", path)
 
 
 def test_output_files_are_written_whole_and_not_over_others(shared: Path, tmp_path: Path) -> None:
