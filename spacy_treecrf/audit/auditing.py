@@ -118,15 +118,18 @@ def refuse_spill(settings: Settings) -> None:
         raise ValueError("treecrf: spill is for training; leave it out, an audit is in memory")
 
 
-def annotation_of(y: Labels) -> tuple[Annotation, list[list[Label]]]:
-    """The annotation, and the labels as models learn them: BILUO, where they are spans."""
+def annotation_of(y: Labels, source: str = "y") -> tuple[Annotation, list[list[Label]]]:
+    """The annotation, and the labels as models learn them: BILUO, where they are spans.
+
+    source: Where labels come from, for the error about data without any.
+    """
     has_spans = are_span_labels({label for own in y for label in own})
     if not has_spans:
         rows = [list(own) for own in y]
         spans = [_positions(own) for own in rows]
         labels = sorted({label for own in rows for label in own if label is not None})
         if not labels:
-            raise ValueError("treecrf: nothing is annotated; pass labels to judge")
+            raise ValueError(f"treecrf: nothing is annotated in {source}; pass labels to judge")
         return Annotation(labels, spans, False), rows
     rows = [_typed(as_biluo(own)) for own in y]
     spans = [biluo_spans(own) for own in rows]

@@ -78,7 +78,10 @@ class ColumnCorpus:
         every = self.labels()
         rows, _ = self.template.split(self.file, need_labels=True)
         chosen = [rows[s] for s in self.units]
-        annotation, names = annotation_of([every[s] for s in self.units])
+        annotation, names = annotation_of(
+            [every[s] for s in self.units],
+            f"column {self.template.label_field + 1} of {self.file.name}",
+        )
         X = list(
             features_of(
                 self.template,

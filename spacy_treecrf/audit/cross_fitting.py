@@ -65,6 +65,14 @@ def deal_out(groups: Groups, plan: Plan) -> npt.NDArray[np.int64]:
     groups: (n_sequences,), which document each belongs to. Folds differ by one document at most.
     """
     documents, of_sequence = np.unique(groups, return_inverse=True)
+    if len(documents) < 2:
+        raise ValueError(
+            "treecrf: all sequences are of one document, and documents are judged by models of "
+            "others; pass more documents, or let its sequences be dealt out apart (together=False, "
+            "--apart)"
+            if len(groups) > 1
+            else "treecrf: there is one sequence, which models of others should judge; pass more"
+        )
     if len(documents) < plan.folds:
         raise ValueError(
             f"treecrf: {len(documents)} documents cannot be cut into {plan.folds} folds; use "

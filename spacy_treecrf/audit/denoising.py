@@ -61,7 +61,7 @@ def denoise_sequences(
     _check_settings(chosen)
     labels = sorted({label for own in y for label in own if label is not None})
     if not labels:
-        raise ValueError("treecrf: nothing is annotated; pass labels to judge")
+        raise ValueError("treecrf: nothing is annotated in y; pass labels to judge")
     _check_size(sum(map(len, y)), len(labels))
     columns, offsets, feature_ids, numeric = fit_columns(
         X, min_count=chosen.min_count, max_bins=chosen.max_bins, missing=chosen.missing

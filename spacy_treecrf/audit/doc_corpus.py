@@ -38,6 +38,7 @@ from spacy_treecrf.pipeline.tasks import (
     SpansTask,
     Task,
     make_task,
+    place_of,
 )
 
 READY = {"ents": "ner", "spans": "chunk", "tag": "tagger", "pos": "pos"}
@@ -93,7 +94,11 @@ class DocCorpus:
         flat = [label for own in gold for label in own]
         words = [token.text for doc in docs for token in doc]
         bounds = list(pairwise(offsets.tolist()))
-        annotation, rows = annotation_of([flat[a:b] for a, b in bounds])
+        annotation, rows = annotation_of(
+            [flat[a:b] for a, b in bounds],
+            f"{self.path} for the task {_name_of(self.pipe.task)!r}, which reads "
+            f"{place_of(self.pipe.task)}",
+        )
         features = self.pipe.features
         features.check(self.nlp.vocab)
         _refuse_learned(features)

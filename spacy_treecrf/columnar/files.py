@@ -35,6 +35,11 @@ def read_column_file(path: str | Path, encoding: str = "utf-8") -> ColumnFile:
     Every row must have as many fields as the first. Lines end with LF or CRLF, or all with CR.
     "-" reads the standard input.
     """
+    if str(path).endswith(".spacy"):
+        raise ValueError(
+            f"treecrf: {path} holds docs of spaCy, and this needs a column file; write one by "
+            f"`spacy-treecrf convert {path} FILE.conll`, or train a pipeline by `spacy train`"
+        )
     name = "standard input" if str(path) == STDIN else str(path)
     return parse_column_file(_read_bytes(path, name), name, encoding)
 

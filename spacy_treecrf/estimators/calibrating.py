@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from numbers import Integral
 
 from spacy_treecrf.engine.row_storage import IN_MEMORY
 from spacy_treecrf.estimators.base import SequenceEstimator
@@ -13,7 +12,7 @@ from spacy_treecrf.estimators.encoding import encode_held_out
 from spacy_treecrf.estimators.progress import watched
 from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.labels.schemes import are_span_labels
-from spacy_treecrf.models.calibration.folds import Fold, cut_into_folds, names_of
+from spacy_treecrf.models.calibration.folds import Fold, check_folds, cut_into_folds, names_of
 from spacy_treecrf.models.calibration.search import (
     HeldOutLabels,
     Wanted,
@@ -89,11 +88,7 @@ def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None
     new: A key of the feature dicts, such as that of the word. Sequences are then not learned from
     where a value of it that belongs to spans is one of the spans of the judged fold, too.
     """
-    if not (isinstance(folds, Integral) and 2 <= folds <= len(X)):
-        raise ValueError(
-            f"treecrf: folds is {folds!r}, and X holds {len(X)} sequences; use an integer from 2 "
-            "to their number"
-        )
+    check_folds(folds, len(X), "sequences in X")
     names = None if new is None else span_values(X, y, new)
     found = cut_into_folds(len(X), folds, names)
     for known, held in found:

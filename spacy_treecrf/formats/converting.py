@@ -14,6 +14,7 @@ from spacy_treecrf.formats.brat import SPANS, TEXT, read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
 from spacy_treecrf.formats.doccano import read_doccano, write_doccano
 from spacy_treecrf.formats.label_studio import read_label_studio, write_label_studio
+from spacy_treecrf.formats.languages import blank_pipeline
 from spacy_treecrf.formats.offsets import COUNTINGS
 from spacy_treecrf.formats.prodigy import read_prodigy, write_prodigy
 from spacy_treecrf.formats.token_files import (
@@ -29,7 +30,6 @@ from spacy_treecrf.formats.token_files import (
 from spacy_treecrf.storage.files import check_target, refuse_inputs, replacing
 
 if TYPE_CHECKING:
-    from spacy.language import Language
     from spacy.tokens import Doc
 
 
@@ -246,15 +246,3 @@ def _counted_docs(docs: Iterable[Doc], tally: Tally, writer: TokenFormat) -> Ite
         tally.spans += n_written
         tally.left_out[OF_BLANKS] += len(doc.ents) - n_written
         yield doc
-
-
-def blank_pipeline(language: str) -> Language:
-    """A pipeline of a language that has a tokenizer and nothing else."""
-    import spacy
-
-    try:
-        return spacy.blank(language)
-    except ImportError as error:
-        raise ValueError(
-            f"treecrf: spaCy has no language {language!r}; use a code as en, de or xx"
-        ) from error

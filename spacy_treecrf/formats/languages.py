@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import spacy
 from spacy.language import Language
 from spacy.util import get_lang_class
 
@@ -16,6 +17,15 @@ def language_class(language: str) -> type[Language]:
             "for text of any language"
         ) from error
     return found
+
+
+def blank_pipeline(language: str) -> Language:
+    """A pipeline of a language that has a tokenizer and nothing else."""
+    if lacking := lacking_package(language):
+        raise ValueError(
+            f"treecrf: install what the tokenizer of the language {language!r} needs: {lacking}"
+        )
+    return spacy.blank(language)
 
 
 def lacking_package(language: str) -> str:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from itertools import chain
-from numbers import Integral
 from typing import NamedTuple
 
 from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_treecrf.labels.biluo import OUTSIDE, Label
-from spacy_treecrf.models.calibration.folds import Fold, cut_into_folds, names_of
+from spacy_treecrf.models.calibration.folds import Fold, check_folds, cut_into_folds, names_of
 from spacy_treecrf.models.calibration.search import (
     HeldOutLabels,
     Wanted,
@@ -149,11 +148,7 @@ def _folds_of(
     for i, example in enumerate(examples):
         by_text.setdefault(example.reference.text, []).append(i)
     units = list(by_text.values())
-    if not (isinstance(folds, Integral) and 2 <= folds <= len(units)):
-        raise ValueError(
-            f"treecrf: folds is {folds!r}, and there are {len(units)} texts; use an integer from 2 "
-            "to their number"
-        )
+    check_folds(folds, len(units), "different texts")
     gold = pipe.learner.gold(examples)
     names = names_of([_words(examples, gold, own) for own in units]) if new_names else None
     found = []

@@ -38,6 +38,7 @@ from spacy_treecrf.pipeline.presets import allowed_labels_on
 from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, cut, mode_of
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.stored_pipe import StoredPipe
+from spacy_treecrf.pipeline.tasks import place_of
 from spacy_treecrf.pipeline.tasks.task import Task
 
 if TYPE_CHECKING:  # numba is loaded when the pipe learns or predicts, not before
@@ -177,8 +178,8 @@ class TreeCRF(StoredPipe):
         if not self.labels:
             raise ValueError(
                 f"treecrf: the pipe {self.name!r} has no labels, because no example is annotated "
-                f"for its task ({type(self.task).__name__}); pass annotated examples, call "
-                "add_label, or give labels in [initialize.components]"
+                f"for its task, which reads {place_of(self.task)}; pass examples that have it, "
+                "choose another task, call add_label, or give labels in [initialize.components]"
             )
         self.features.check(self.vocab)
         self._learner = learner

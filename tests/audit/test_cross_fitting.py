@@ -31,6 +31,10 @@ def test_documents_stay_together_and_folds_are_of_one_size(groups, folds, seed):
 def test_too_few_documents_are_refused():
     with pytest.raises(ValueError, match="2 documents cannot be cut into 3 folds"):
         deal_out(np.array([0, 0, 1]), Plan(3))
+    with pytest.raises(ValueError, match=r"all sequences are of one document.*--apart"):
+        deal_out(np.array([0, 0, 0]), Plan(2))
+    with pytest.raises(ValueError, match=r"there is one sequence.*pass more"):
+        deal_out(np.array([0]), Plan(2))
 
 
 @pytest.mark.parametrize("wrong", [{"folds": 1}, {"members": 0}, {"drawn": 0.0}])

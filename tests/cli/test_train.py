@@ -95,6 +95,7 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
     [
         ("a N X\nb Y\n", [], "data.conll:2: expected 3 columns"),
         ("", [], "has no rows"),
+        ("a X\n", ["--dev", "dev.spacy"], "dev.spacy holds docs of spaCy"),
         ("a X\n", ["--columns", "1=word2"], "--columns has '1=word2'"),
         ("a X\n", ["--label-column", "7"], "label column 7"),
         ("a X\n", ["--leaves", "0"], "setting 'leaves' is 0"),

@@ -50,7 +50,7 @@ def test_each_sequence_is_judged_once_and_never_by_what_has_seen_it(
 ) -> None:
     X, y = names(n, seed)
     if folds > n:
-        assert_refused(lambda: folds_of(X, y, folds, None), "folds is", "2 to their number")
+        assert_refused(lambda: folds_of(X, y, folds, None), "folds is", f"2 to {n}")
         return
     found = folds_of(X, y, folds, None)
     assert sorted(i for _, held in found for i in held) == list(range(n))

@@ -240,8 +240,12 @@ def test_expected_f1_looks_at_no_annotation() -> None:
 def test_what_cannot_be_is_refused() -> None:
     nlp = learned(RARE)
     pipe, examples = pipe_of(nlp), corpus(nlp, sentences=RARE)
-    assert_refused(lambda: pipe.cross_calibrate(examples, folds=1), "folds is 1", "60 texts")
-    assert_refused(lambda: pipe.cross_calibrate(examples[:3], folds=4), "folds is 4", "3 texts")
+    assert_refused(lambda: pipe.cross_calibrate(examples, folds=1), "folds is 1", "2 to 60")
+    assert_refused(
+        lambda: pipe.cross_calibrate(examples[:3], folds=4), "folds is 4", "are 3 different texts"
+    )
+    for given in ([examples[0]], [examples[0]] * 2):
+        assert_refused(lambda own=given: pipe.cross_calibrate(own), "there is 1; pass more")
     for folds in (2.0, "2"):
         assert_refused(lambda n=folds: pipe.cross_calibrate(examples, folds=n), "an integer from 2")
     positions = pipe_of(learned(RARE, steps=1, model={"order": 0}))

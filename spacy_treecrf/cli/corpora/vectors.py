@@ -58,7 +58,7 @@ def vectors(
     They are made by floret from letter n-grams, so that every word has a vector, also one that the
     text does not have.
     """
-    from spacy_treecrf.formats.converting import blank_pipeline
+    from spacy_treecrf.formats.languages import blank_pipeline
     from spacy_treecrf.vectors.learning import VectorSettings, learn_vectors, require_floret
     from spacy_treecrf.vectors.sentences import read_sentences
 

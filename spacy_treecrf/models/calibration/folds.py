@@ -10,10 +10,24 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
+from numbers import Integral
 
 # Numbers of units to learn from, and of those to judge.
 Fold = tuple[list[int], list[int]]
 Names = AbstractSet[Hashable]
+
+
+def check_folds(folds: object, n: int, units: str) -> None:
+    """Refuse a number of folds into which n units cannot be cut. units: What these are called."""
+    if n < 2:
+        found = "is 1" if n else "are none"
+        raise ValueError(
+            f"treecrf: folds need two or more {units}, and there {found}; pass more of them"
+        )
+    if not (isinstance(folds, Integral) and 2 <= int(folds) <= n):
+        raise ValueError(
+            f"treecrf: folds is {folds!r}, and there are {n} {units}; use an integer from 2 to {n}"
+        )
 
 
 def cut_into_folds(n: int, folds: int, names: Sequence[Names] | None = None) -> list[Fold]:

@@ -25,7 +25,19 @@ __all__ = [
     "make_spans_task",
     "make_tag_task",
     "make_task",
+    "place_of",
 ]
+
+
+def place_of(task: Task) -> str:
+    """Where the annotation of a task stands on docs, as people write it."""
+    if isinstance(task, EntsTask):
+        return "doc.ents"
+    if isinstance(task, SpansTask):
+        return f'doc.spans["{task.key}"]'
+    if isinstance(task, AttributeTask):
+        return f"token.{task.attr.lower()}_"
+    return f"token._.{task.attr}" if isinstance(task, ExtTask) else type(task).__name__
 
 
 def make_tag_task(overwrite: bool = False) -> Task:

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_treecrf.cli.corpora.audit import Source
@@ -150,6 +150,18 @@ def test_existing_files_stay_and_the_corpus_is_replaced_only_by_force(tmp_path: 
 def test_what_cannot_be_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
     path, _ = spoiled_file(tmp_path)
     assert said in refused("audit", path, *arguments)
+
+
+def test_files_without_annotation_are_named_with_what_they_lack(tmp_path: Path) -> None:
+    path = tmp_path / "bare.spacy"
+    DocBin(docs=[Doc(Vocab(), words=["Ann", "left"])] * 2).to_disk(path)
+    said = refused("audit", path, "--task", "tag")
+    assert "nothing is annotated in" in said
+    assert "bare.spacy for the task 'tag', which reads token.tag_;" in said
+    columns = tmp_path / "bare.conll"
+    columns.write_text("Ann _\nleft _\n", encoding="utf8")
+    said = refused("audit", columns, "--unlabelled", "_")
+    assert f"nothing is annotated in column 2 of {columns}" in said
 
 
 def test_sentences_of_documents_can_be_dealt_out_apart(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -50,6 +51,25 @@ def test_what_is_there_is_replaced_only_by_force(text: Path, tmp_path: Path) -> 
     assert "exists; name another folder" in refused(*call)
     good(*call, "--force")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own", "text.txt"]
+
+
+def test_the_line_of_a_byte_without_meaning_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    for before in (2, 200_000):
+        path.write_bytes(b"Ada met Bob\n" * before + "Köln\n".encode("latin-1") + b"Bob\n" * 9)
+        said = refused("vectors", path, "-o", tmp_path / "own")
+        assert f"text.txt:{before + 1}: this is no text in utf-8" in said
+    path.write_bytes(b"Ada\nBob " + "ö".encode()[:1])
+    assert "text.txt:2: " in refused("vectors", path, "-o", tmp_path / "own")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("sudachipy") is not None, reason="SudachiPy is there")
+def test_a_language_whose_tokenizer_lacks_a_package_is_told_from_unknown_ones(
+    text: Path, tmp_path: Path
+) -> None:
+    said = refused("vectors", text, "-o", tmp_path / "own", "--lang", "ja")
+    assert "pip install" in said
+    assert "no language" not in said
 
 
 def test_wrong_calls_leave_nothing(text: Path, tmp_path: Path) -> None:
