@@ -7,7 +7,8 @@ them, and --test on all of eng.train with testa as the test part, which is only 
 model says what it has of documents with their sentence boundaries and as raw text: alone, with the
 `agreement` of new pipes, with their `parallels` as well, and with the `expected_f1` of the config,
 too. --fold holds other documents out, and --earlier learns from those before them alone: documents
-are in the order of time, and testa comes after all of them.
+are in the order of time, and testa comes after all of them. --own-vectors takes the vectors of a
+pipeline that `spacy-treecrf vectors` has made of text without annotation.
 """
 
 from __future__ import annotations
@@ -48,14 +49,19 @@ FEATURES = "components.treecrf.features."
 PARTS = ("clusters", "vectors", "lists", "entities")
 
 
-def settings_of(parts: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Overrides of the config. folder: Where vectors and lists are written to."""
+def settings_of(parts: Sequence[str], vectors: Path | None, folder: Path) -> dict[str, Any]:
+    """Overrides of the config.
+
+    vectors: A pipeline whose vectors are used. folder: Where GloVe and lists are written to.
+    """
     settings: dict[str, Any] = {}
     if "clusters" in parts:
         settings[f"{FEATURES}clusters"] = [4, 6, 10, 0]
     if "vectors" in parts:
-        write_glove(folder / "glove")
-        settings |= {"paths.vectors": str(folder / "glove"), f"{FEATURES}vectors": 255}
+        vectors = folder / "glove"
+        write_glove(vectors)
+    if vectors is not None:
+        settings |= {"paths.vectors": str(vectors), f"{FEATURES}vectors": 255}
     if "lists" in parts:
         write_lists("en", folder / "lists")
         settings[f"{FEATURES}gazetteers"] = {"lists": str(folder / "lists")}
@@ -64,14 +70,16 @@ def settings_of(parts: Sequence[str], folder: Path) -> dict[str, Any]:
     return settings
 
 
-def trained(documents: Sequence[Document], parts: Sequence[str], steps: int) -> Language:
+def trained(
+    documents: Sequence[Document], parts: Sequence[str], vectors: Path | None, steps: int
+) -> Language:
     """configs/ner.cfg after a fixed number of steps: nothing is chosen by score."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data = folder / "train.spacy"
         write_docs(data, documents)
         overrides = {"paths.train": str(data), "paths.dev": str(data)}  # the reader wants both
-        overrides |= settings_of(parts, folder) | {"components.treecrf.model.threads": 1}
+        overrides |= settings_of(parts, vectors, folder) | {"components.treecrf.model.threads": 1}
         config = util.load_config(CONFIGS / "ner.cfg", overrides=overrides, interpolate=True)
         nlp = init_nlp(config)
         corpora = util.registry.resolve({"corpora": config["corpora"]})["corpora"]
@@ -109,11 +117,14 @@ def main() -> None:
     parser.add_argument("--documents", type=int, help="how many to train on; by default all")
     parser.add_argument("--fold", choices=FOLDS, default="last", help="which documents to hold out")
     parser.add_argument("--earlier", action="store_true", help="learn from earlier documents alone")
+    parser.add_argument("--own-vectors", type=Path, help="a pipeline that has them")
     parser.add_argument("--test", action="store_true", help="all of eng.train, testa")
     parser.add_argument("--quick", action="store_true", help="60 documents, few rounds")
     options = parser.parse_args()
     if options.earlier and options.fold == "first":
         parser.error("there are no documents before the first ones; use another --fold")
+    if options.own_vectors and "vectors" in options.parts:
+        parser.error("--own-vectors take the place of GloVe; use --parts without vectors")
     documents = read_conll2003("eng.train")
     first = FOLDS[options.fold]
     past = first + HELD_OUT
@@ -124,9 +135,10 @@ def main() -> None:
     limit = QUICK_DOCUMENTS if options.quick else options.documents
     training = training[-limit:] if limit else training
     steps = QUICK_STEPS if options.quick else STEPS
-    nlp, times = cpu_timed(lambda: trained(training, options.parts, steps))
+    own = options.own_vectors
+    nlp, times = cpu_timed(lambda: trained(training, options.parts, own, steps))
     size = {"documents": len(training), "test_documents": len(test)}
-    parts = " + ".join(["config", *options.parts])
+    parts = " + ".join(["config", *options.parts, *(["own vectors"] if own else [])])
     report("entities", parts=parts, **scores_of(nlp, test), **size, **times)
 
 

@@ -18,6 +18,7 @@ from spacy.training.initialize import convert_vectors
 
 HASHES = 2  # rows of the table that each n-gram has: two n-grams seldom share both
 NGRAMS = (3, 5)  # letters, least and most
+WINDOW = 2  # words at each side: near ones tell what kind of name stands between them
 KEPT = 1e-3  # share of the text from which on a word is left out at times; floret's own is less
 NO_LABEL = "\x00"  # floret takes words that begin so for labels, and cuts words at this character
 
@@ -27,8 +28,8 @@ class VectorSettings:
     """How vectors are learned.
 
     dimensions: Numbers in a vector, each a column of the tagger.
-    epochs: How often the text is read.
-    rows: Size of the table of n-grams.
+    epochs: How often the text is read. Of small texts vectors of many epochs served taggers less.
+    rows: Size of the table of n-grams, of which some share a row if it is small.
     min_count: Words that are rarer have no vector of their own while others learn; afterwards they
         have that of their letters.
     lower: Whether "Bank", "BANK" and "bank" share a vector.
@@ -36,8 +37,8 @@ class VectorSettings:
     """
 
     dimensions: int = 50
-    epochs: int = 20
-    rows: int = 50_000
+    epochs: int = 5
+    rows: int = 200_000
     min_count: int = 2
     lower: bool = True
     threads: int = 1
@@ -100,6 +101,7 @@ def _run_floret(text: Path, table: Path, settings: VectorSettings) -> None:
         "mode": "floret",
         "dim": settings.dimensions,
         "epoch": settings.epochs,
+        "ws": WINDOW,
         "bucket": settings.rows,
         "minCount": settings.min_count,
         "hashCount": HASHES,

@@ -85,7 +85,7 @@ def test_text_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     latin = tmp_path / "latin.txt"
     latin.write_bytes(b"first\nZo\xeb\n")
-    with pytest.raises(ValueError, match=r"latin\.txt is no text in utf-8 .* by --encoding"):
+    with pytest.raises(ValueError, match=r"latin\.txt:2: this is no text in utf-8.* by --encoding"):
         list(read_sentences([latin], nlp, "utf-8"))
     assert list(read_sentences([latin], nlp, "latin-1")) == [["first"], ["Zoë"]]
     with pytest.raises(ValueError, match=r"unknown encoding: latin0; .* e\.g\. latin-1"):

@@ -36,10 +36,10 @@ def vectors(
     dimensions: Annotated[
         int, typer.Option(min=1, max=1000, help="Numbers in a vector, each a column of the tagger.")
     ] = 50,
-    epochs: Annotated[int, typer.Option(min=1, help="How often the text is read.")] = 20,
+    epochs: Annotated[int, typer.Option(min=1, help="How often the text is read.")] = 5,
     rows: Annotated[
         int, typer.Option(min=1, max=2**30, help="Rows of the table of letter n-grams.")
-    ] = 50_000,
+    ] = 200_000,
     min_count: Annotated[
         int, typer.Option(min=1, help="Rarer words do not take part in learning.")
     ] = 2,
