@@ -226,14 +226,16 @@ def no_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        _made.objects += gc.get_count()[0]
-        if _made.objects > MANY_OBJECTS:
-            _made.objects = 0
-            gc.collect()
-        elif not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()
-        gc.enable()
+        try:
+            _made.objects += gc.get_count()[0]
+            if _made.objects > MANY_OBJECTS:
+                _made.objects = 0
+                gc.collect()
+            elif not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
+        finally:  # also where Ctrl-C comes during a search, which takes a while
+            gc.enable()
 
 
 def set_environments(compiled: Any) -> None:

@@ -308,7 +308,7 @@ class BoostedCRF(LinearFeatures):
         beside: Further fitted models. Probabilities are then the means of all models'; labels may
         spell spans in another scheme in each of them.
         """
-        return spans_of(with_others(self, beside), X, threshold)
+        return spans_of(with_others(self, beside, BoostedCRF), X, threshold)
 
     def expected_f1(self, X: FeatureSequences, beside: Sequence[BoostedCRF] = ()) -> float:
         """The F1, from 0 to 1, that the model itself expects of spans in X that serve F1 best.
@@ -317,7 +317,7 @@ class BoostedCRF(LinearFeatures):
         expected in X, and as good as the probabilities are: calibrate before you ask. No labels of
         X are needed. Half of it is the best threshold of `predict_spans`.
         """
-        return highest_f1(*possible_spans(with_others(self, beside), X))
+        return highest_f1(*possible_spans(with_others(self, beside, BoostedCRF), X))
 
     def predict_lattices(self, X: FeatureSequences) -> list[Lattice]:
         """The distribution over the labels of each sequence, with its edges: a teacher's lesson.

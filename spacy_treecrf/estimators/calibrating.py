@@ -92,12 +92,18 @@ def folds_of(X: FeatureSequences, y: LabelSequences, folds: int, new: str | None
     names = None if new is None else span_values(X, y, new)
     found = cut_into_folds(len(X), folds, names)
     for known, held in found:
-        if new is not None and not any(label is not None for i in known for label in y[i]):
+        if any(label is not None for i in known for label in y[i]):
+            continue
+        judged = f"the sequences {held[0]} to {held[-1]}"
+        if new is None:
             raise ValueError(
-                f"treecrf: without the values of {new!r} that the sequences {held[0]} to "
-                f"{held[-1]} have in spans, nothing is left to learn from; use more folds, or "
-                "leave new names out"
+                f"treecrf: y has labels for {judged} alone, and nothing else is left to learn "
+                "from; annotate more sequences"
             )
+        raise ValueError(
+            f"treecrf: without the values of {new!r} that {judged} have in spans, nothing is left "
+            "to learn from; use more folds, or leave new names out"
+        )
     return found
 
 

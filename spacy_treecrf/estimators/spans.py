@@ -35,14 +35,13 @@ SPANS_OF_MODELS_AT_ONCE = 500
 
 
 def with_others(
-    model: SequenceEstimator, beside: Sequence[SequenceEstimator]
+    model: SequenceEstimator, beside: Sequence[SequenceEstimator], kind: type[SequenceEstimator]
 ) -> list[SequenceEstimator]:
-    """A model and those beside it, which must be of its kind."""
-    kind = type(model)
-    if isinstance(beside, kind):
+    """A model and those beside it, which must be of a kind."""
+    if isinstance(beside, SequenceEstimator):
         raise ValueError("treecrf: beside is one model; use a list of models")
     for each in beside:
-        if not (isinstance(each, kind) or isinstance(model, type(each))):
+        if not isinstance(each, kind):
             raise ValueError(
                 f"treecrf: beside holds a {type(each).__name__}; use fitted {kind.__name__}s"
             )

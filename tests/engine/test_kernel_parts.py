@@ -187,3 +187,15 @@ def test_cycles_of_the_compiler_are_freed_once_there_are_many(many, monkeypatch)
         made = weakref.ref(Cycle())
     assert gc.isenabled()
     assert (made() is None) == (many == 0)
+
+
+def test_interrupt_while_cycles_are_searched_leaves_the_search_on(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel_parts, "MANY_OBJECTS", -1)
+    monkeypatch.setattr(kernel_parts, "_made", kernel_parts._Made())
+    monkeypatch.setattr(gc, "collect", interrupted)
+    with pytest.raises(KeyboardInterrupt), no_garbage_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -73,6 +73,12 @@ def test_names_of_a_judged_fold_are_new_to_its_judge() -> None:
     assert n_left_out
 
 
+def test_folds_beside_which_nothing_is_annotated_are_refused() -> None:
+    X = [[{"word": "a"}] for _ in range(6)]
+    y = [["O"], *[[None]] * 5]
+    assert_refused(lambda: folds_of(X, y, 3, None), "labels for the sequences 0 to 1 alone")
+
+
 def test_words_that_are_mostly_outside_of_names_do_not_count() -> None:
     X = [[{"word": "the"}, {"word": "Who"}], [{"word": "the"}], [{"word": "the"}, {"word": None}]]
     y = [["B-X", "I-X"], ["O"], ["O", None]]

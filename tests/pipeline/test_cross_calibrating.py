@@ -112,7 +112,7 @@ def test_only_the_correction_of_the_pipe_changes() -> None:
     nlp = learned(RARE)
     pipe, examples = pipe_of(nlp), corpus(nlp, sentences=RARE)
     before, rows = model_of(pipe), pipe.encode([example.predicted for example in examples])
-    found = pipe.cross_calibrate(examples, folds=np.int64(3))
+    found = pipe.cross_calibrate(examples, folds=np.int8(3))
     after = model_of(pipe)
     assert after.columns is before.columns
     assert after.rounds == before.rounds

@@ -35,6 +35,7 @@ def cut_into_folds(n: int, folds: int, names: Sequence[Names] | None = None) -> 
 
     names: Those of each unit. What has one in common with the judged fold is not learned from.
     """
+    folds = int(folds)  # small integers of numpy cannot hold the products
     bounds = [n * k // folds for k in range(folds + 1)]
     found = []
     for first, last in pairwise(bounds):

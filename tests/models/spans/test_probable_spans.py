@@ -96,6 +96,18 @@ def test_other_things_than_models_are_refused_beside_one() -> None:
         fitted("BIO").predict_spans(inputs(1), beside=fitted("BIO"))  # type: ignore[arg-type]
 
 
+def test_subclasses_may_stand_beside_each_other() -> None:
+    class One(BoostedCRF):
+        pass
+
+    class Other(BoostedCRF):
+        pass
+
+    one, other = (kind().set_params(**fitted("BIO").get_params()) for kind in (One, Other))
+    one.model_ = other.model_ = fitted("BIO").model_
+    assert one.predict_spans(inputs(1), beside=[other]) == fitted("BIO").predict_spans(inputs(1))
+
+
 @pytest.mark.parametrize("name", ["-X", ""])
 def test_models_of_iob1_are_refused(name: str) -> None:
     """Their labels have the names of BIO, and I begins most spans."""
