@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from spacy_treecrf.cli.shared.options import Encoding, ForF1
 from spacy_treecrf.cli.shared.pipeline_folders import refuse_folder, write_pipeline
 
 if TYPE_CHECKING:
+    from spacy_treecrf.columnar.files import ColumnFile
     from spacy_treecrf.taggers.pipeline_tagger import PipelineTagger
 
 EXAMPLES = """\b
@@ -91,10 +93,26 @@ def _of_file(
     file = read_column_file(train, encoding)
     sequences, labels = known.template.split(file, need_labels=True)
     assert labels is not None
+    _refuse_other_labels(known.crf.labels, labels, file)
     X = list(features_of(known.template, known.words, sequences, file.place))
     found = cross_calibrated(known, (X, labels), folds, new_names)
     _tell(found.crf.temperature, found.crf.potentials.outside)
     found.save(output)
+
+
+def _refuse_other_labels(
+    known: Sequence[str], labels: Sequence[Sequence[str | None]], file: ColumnFile
+) -> None:
+    """Refuse a file that is not the training data, or whose labels are soft: each would be one."""
+    allowed = {None, *known}
+    for s, own in enumerate(labels):
+        for t, label in enumerate(own):
+            if label not in allowed:
+                raise ValueError(
+                    f"treecrf: {file.place(s, t)}: the model does not have the label {label!r}; "
+                    "pass the file that it was trained on, with one label for each token: soft "
+                    "labels cannot be judged by"
+                )
 
 
 def _of_pipeline(

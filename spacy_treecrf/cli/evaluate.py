@@ -248,7 +248,7 @@ def _print_figures(figures: Figures, confidence: float) -> None:
         gold = sum(score.gold for score in figures.per_type.values())
         typer.echo(
             f"{figures.unaligned} of {gold} gold spans do not align with the pipeline's tokens; "
-            "they count as missed, as in `spacy evaluate`"
+            "they count as missed"
         )
     if figures.unseen:
         names = ", ".join(f"{label} ({n})" for label, n in figures.unseen.items())

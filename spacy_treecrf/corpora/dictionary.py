@@ -5,7 +5,8 @@
 That is the format of CMUdict, Phonetisaurus and Sequitur. Letters and phonemes may be any; of words
 that come several times, also as "word(2)", the first pronunciation counts. CMUdict has comments
 behind some pronunciations, as in "aalto AA1 L T OW2 # name, finnish": they are left out. A "#" is
-a phoneme instead, as in CELEX's DISC, where all that follows it are phonemes of the file.
+a phoneme instead, as in CELEX's DISC, where all that follows it are phonemes of the file. Entries
+of several words, which a tab tells from their phonemes, are left out.
 """
 
 from __future__ import annotations
@@ -58,9 +59,10 @@ def read_entries(path: Path) -> dict[str, list[str]]:
     expected = f"a word and its phonemes, none of which is {SILENT!r} or has a {JOINT!r} in it"
     found: dict[str, list[str]] = {}
     rows: list[Row] = [
-        (number, line, line.split())
+        (number, line, fields)
         for number, line in enumerate(read_lines(path), start=1)
         if line.strip() and not line.startswith(_COMMENT_LINES)
+        if not _is_phrase((fields := _fields(line))[0])
     ]
     _refuse_other_formats(path, rows)
     known = {phoneme for _, _, (_, *fields) in rows for phoneme in _before_comment(fields)}
@@ -72,6 +74,16 @@ def read_entries(path: Path) -> dict[str, list[str]]:
             raise malformed(path, number, quoted(line), expected)
         found.setdefault(_VARIANT.sub("", word).lower(), phonemes)
     return found
+
+
+def _fields(line: str) -> list[str]:
+    """The word of a line, or all words that are before a tab, and the phonemes."""
+    words, tab, phonemes = line.strip().partition("\t")
+    return [words.strip(), *phonemes.split()] if tab else line.split()
+
+
+def _is_phrase(words: str) -> bool:
+    return len(words.split()) > 1
 
 
 def _refuse_other_formats(path: Path, rows: list[Row]) -> None:

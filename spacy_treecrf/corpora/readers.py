@@ -93,7 +93,7 @@ def _joined(path: Path, docs: Iterator[Doc], size: int) -> Iterator[Doc]:
         _refuse_what_joining_drops(path, part)
         starts = list(accumulate(map(len, part), initial=0))
         joined = Doc.from_docs(part)
-        if joined.has_annotation("DEP"):
+        if len(joined) and joined.has_annotation("DEP"):
             raise ValueError(
                 f"treecrf: docs of {path} are parsed, which tells their sentences; use join = 1"
             )
@@ -194,7 +194,7 @@ def _with_inputs(reference: Doc, attrs: list[str], extensions: set[str]) -> Doc:
         words=[token.text for token in reference],
         spaces=[bool(token.whitespace_) for token in reference],
     )
-    if attrs:
+    if attrs and len(doc):
         names: Any = attrs
         values: Any = reference.to_array(names).reshape(len(doc), -1)
         doc.from_array(names, values)

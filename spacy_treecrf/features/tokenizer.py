@@ -11,9 +11,13 @@ from spacy.util import DummyTokenizer, registry
 from spacy.vocab import Vocab
 
 LETTERS = r"[^\W_]"  # and digits
-# Between letters, as in "rock'n'roll" and in Catalan "col·legi"; "mother-in-law" is three words.
-BETWEEN = "'’\u00b7"
-JOINERS = "\u00ad\u200c\u200d"  # the soft hyphen, and what shows how letters are joined
+# Between letters: apostrophes, as in "rock'n'roll", also the full-width and the Armenian one; the
+# middle dot of Catalan "col·legi", the Greek dot that is its equal, and the hyphenation point;
+# geresh and gershayim of Hebrew. "mother-in-law" is three words.
+BETWEEN = "'’\uff07\u055a\u00b7\u0387\u2027\u05f3\u05f4"
+# What belongs to a word as marks do: the soft hyphen, what shows how letters are joined, the vowel
+# separator of Mongolian, and the signs of Armenian that stand behind a vowel of the word they ask.
+JOINERS = "\u00ad\u200c\u200d\u2060\u180e\u055b\u055c\u055e"
 # Marks are in the first two planes of Unicode, and variants of letters in the fourteenth.
 PLANES_WITH_MARKS = (range(0x300, 0x20000), range(0xE0100, 0xE01F0))
 

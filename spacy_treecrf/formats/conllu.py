@@ -90,13 +90,16 @@ def _doc(path: Path, sentences: list[list[Row]]) -> Doc:
             entities.append(Span(doc, begin + start, begin + end, label=name))
         begin += len(labels)
     doc.set_ents(entities, default="outside")
-    if not any(row[0].isdigit() and row[6] != _EMPTY for rows in sentences for row in rows):
+    if not all(any(row[0].isdigit() and row[6] != _EMPTY for row in rows) for rows in sentences):
         _forget_heads(doc, sentences)
     return doc
 
 
 def _forget_heads(doc: Doc, sentences: list[list[Row]]) -> None:
-    """Give a doc whose file has no heads the sentences of the file, not one for each word."""
+    """Give a doc the sentences of its file where some have no heads: each word of these was one.
+
+    A doc cannot have boundaries beside heads, so those of its other sentences are dropped.
+    """
     for token in doc:
         token.dep_ = ""
     starts = (row[0] == "1" for rows in sentences for row in rows if row[0].isdigit())

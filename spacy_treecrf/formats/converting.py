@@ -225,9 +225,9 @@ def _docs(reader: TokenFormat, source: Path, options: Options) -> Iterator[Doc]:
 
 
 def _is_utf8(encoding: str) -> bool:
-    """Whether this is a name of UTF-8, such as utf8 or UTF-8."""
+    """Whether this is a name of UTF-8, such as utf8, UTF-8, or utf-8-sig for a mark in front."""
     try:
-        return codecs.lookup(encoding).name == UTF8
+        return codecs.lookup(encoding).name in (UTF8, "utf-8-sig")
     except LookupError:
         return False
 

@@ -19,8 +19,9 @@ WITH_OTHER_SCRIPTS = {"XA", "XB", "ZZ", "HK", "MO"}
 
 Lists = dict[str, set[str]]  # empty where a package does not know the language
 
-# Two codes of one language: packages know the one or the other.
-SAME_LANGUAGE = {"nb": "no", "no": "nb"}
+# Codes of one language, or of one that wordfreq does not tell from it: packages know some of them.
+# Serbian is not here: the words of "sh" are in Latin letters.
+SAME_LANGUAGE = {"nb": "no", "no": "nb", "tl": "fil", "fil": "tl", "hr": "sh", "bs": "sh"}
 
 
 def countries(language: str) -> Lists:
@@ -128,7 +129,7 @@ def _may_be_a_person(name: str, scripts: set[str]) -> bool:
 
 
 def _may_be_a_city(name: str, scripts: set[str]) -> bool:
-    begins_as_names_do = name[:1].isupper() or name[:1].lower() == name[:1].upper()
+    begins_as_names_do = name[:1] == name[:1].title()  # also where letters have no capitals
     is_code = name.isupper()
     own = scripts_of(name)
     long_enough = sum(map(str.isalpha, name)) >= LEAST_LETTERS or own & SCRIPTS_OF_SHORT_NAMES

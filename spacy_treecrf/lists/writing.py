@@ -41,13 +41,15 @@ def lists_of(language: str) -> Lists:
 def write_lists(language: str, folder: Path) -> dict[str, int]:
     """Write a file for each list into the folder; returns how many phrases each has.
 
-    A list without a phrase has no file.
+    A list without a phrase has no file, also where another language had one in this folder.
     """
     lists = lists_of(language)
     folder.mkdir(parents=True, exist_ok=True)
     for name, phrases in lists.items():
+        path = folder / f"{name}.txt"
         if not phrases:
+            path.unlink(missing_ok=True)
             continue
-        with replacing(folder / f"{name}.txt") as file:
+        with replacing(path) as file:
             file.writelines(f"{' '.join(phrase.split())}\n".encode() for phrase in sorted(phrases))
     return {name: len(phrases) for name, phrases in lists.items()}

@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from spacy_treecrf.formats.token_files import read_spacy_docs
 
 BLOCK = 1 << 20  # bytes that are read at a time
+BYTE_ORDER_MARK = "\ufeff"
 
 
 def read_sentences(paths: Iterable[Path], nlp: Language, encoding: str) -> Iterator[list[str]]:
@@ -27,7 +28,9 @@ def read_sentences(paths: Iterable[Path], nlp: Language, encoding: str) -> Itera
 def _lines(path: Path, nlp: Language, encoding: str) -> Iterator[Doc]:
     try:
         with path.open(encoding=encoding) as file:
-            for line in file:
+            for number, line in enumerate(file):
+                if not number:
+                    line = line.removeprefix(BYTE_ORDER_MARK)
                 for start in range(0, len(line), nlp.max_length):
                     yield nlp.make_doc(line[start : start + nlp.max_length].strip())
     except OSError as error:

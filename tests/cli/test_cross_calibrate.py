@@ -82,6 +82,15 @@ def test_column_models_have_a_temperature_and_a_lower_score_of_o(
     assert "pipelines" in refused("cross-calibrate", model, train, "-o", output, "--for-f1")
 
 
+def test_labels_that_the_model_lacks_are_refused_with_their_place(tmp_path: Path) -> None:
+    model, soft = tmp_path / "model.treecrf", tmp_path / "soft.conll"
+    soft.write_text("a B-X:0.8|O:0.2\nb O:1\n\n" * 4, encoding="utf8")
+    good("train", soft, "-o", model, "--soft", "--rounds", "2", "--columns", "1=word")
+    message = refused("cross-calibrate", model, soft, "-o", tmp_path / "new.treecrf")
+    assert "soft.conll:1: the model does not have the label 'B-X:0.8|O:0.2'" in message
+    assert not (tmp_path / "new.treecrf").exists()
+
+
 def test_new_names_of_a_model_without_words_are_refused(tmp_path: Path) -> None:
     model, train = tmp_path / "model.treecrf", tmp_path / "train.conll"
     train.write_text("a B-X\nb O\n\n" * 3, encoding="utf8")

@@ -34,6 +34,12 @@ def test_the_first_pronunciation_counts(tmp_path: Path) -> None:
     assert read_entries(file) == {"éa": ["e", "a"]}
 
 
+def test_entries_of_several_words_before_a_tab_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "own.dict"
+    file.write_text("ad hoc\t@ d h a k\n ad \t@ d\nhoc\th\ta\tk\n", encoding="utf-8")
+    assert read_entries(file) == {"ad": ["@", "d"], "hoc": ["h", "a", "k"]}
+
+
 def test_comments_behind_pronunciations_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "own.dict"
     file.write_text("aalto  AA1 L T OW2 # name, finnish\nhiv  EY1 CH # abbrev\n", encoding="utf-8")

@@ -69,6 +69,17 @@ def test_docs_are_shown_as_sentences_and_as_text(tmp_path: Path) -> None:
         corpus(path, views=["sentences", "text"])
 
 
+@pytest.mark.parametrize("lengths", [[0], [0, 2], [2, 0], [2, 0, 2]])
+@pytest.mark.parametrize("join", [1, 2])
+def test_docs_may_be_empty(tmp_path: Path, lengths: list[int], join: int) -> None:
+    nlp = spacy.blank("en")
+    DocBin(docs=[Doc(nlp.vocab, words=["a"] * n) for n in lengths]).to_disk(tmp_path / "a.spacy")
+    found = list(corpus(tmp_path / "a.spacy", ["SENT_START"], join=join)(nlp))
+    assert sum(len(example.predicted) for example in found) == sum(lengths)
+    if join == 1:
+        assert len(found) == len(lengths)
+
+
 def test_extensions_are_inputs_by_name(tmp_path: Path) -> None:
     path = tmp_path / "ocr.spacy"
     write_spacy(path, [BITS], CORPORA["ocr"])

@@ -68,7 +68,8 @@ def is_mark(letter: str) -> bool:
 @pytest.mark.parametrize(
     "word",
     ["हिन्दी", "ไม้", "தமிழ்", "বাংলা", "كِتَابٌ", "שָׁלוֹם", "cafe\u0301s", "hy\u00adphen",
-     "می\u200cخواهم", "ශ්\u200dරී", "col·legi", "L’Hospitalet", "rock'n'roll"],
+     "می\u200cخواهم", "ශ්\u200dරී", "col·legi", "L’Hospitalet", "rock'n'roll",
+     "Ինչպե\u055eս", "ի\u055eնչ", "סה״כ", "ג׳ירפה", "pa\u2027per", "col\u0387legi"],
 )  # fmt: skip
 def test_words_of_all_scripts_stay_whole(word: str) -> None:
     doc = CharacterTokenizer(NLP.vocab, words=True)(f"«{word}», {word}")

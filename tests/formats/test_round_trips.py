@@ -223,6 +223,17 @@ def test_sentences_of_a_conllu_file_without_heads_stay_whole(tmp_path: Path) -> 
     assert not found.has_annotation("DEP")
 
 
+def test_sentences_without_heads_beside_parsed_ones_stay_whole(tmp_path: Path) -> None:
+    row = "{}\t{}\t_\t_\t_\t_\t{}\t{}\t_\t_\n".format
+    parsed = row(1, "Ann", 2, "nsubj") + row(2, "sleeps", 0, "root")
+    bare = row(1, "She", "_", "_") + row(2, "snores", "_", "_") + row(3, "loudly", "_", "_")
+    path = tmp_path / "a.conllu"
+    path.write_text(f"# newdoc\n{parsed}\n{bare}\n{parsed}\n", encoding="utf8")
+    (found,) = read_conllu(path)
+    assert [len(sentence) for sentence in found.sents] == [2, 3, 2]
+    assert not found.has_annotation("DEP")
+
+
 def test_user_data_come_back_from_a_spacy_file(tmp_path: Path) -> None:
     doc = nlp("Ann left")
     kept = {("._.", "part", 0, None): "Name", ("._.", "part", 4, None): "Verb", "list": (1, 2.5)}

@@ -42,6 +42,17 @@ def test_korean_cities_of_two_syllables_are_cities() -> None:
     assert {"서울특별시", "부산", "대구"} <= cities("ko")["city"]
 
 
+def test_georgian_cities_are_cities() -> None:
+    assert {"თბილისი", "ბათუმი"} <= cities("ka")["city"]
+
+
+@pytest.mark.parametrize(("language", "word"), [("hr", "je"), ("bs", "je"), ("tl", "ang")])
+def test_frequent_words_come_under_the_code_that_the_package_knows(
+    language: str, word: str
+) -> None:
+    assert word in frequencies(language)["frequency6"]
+
+
 def test_frequent_words_are_in_one_list_each() -> None:
     lists = frequencies("nl")
     assert list(lists) == [f"frequency{n}" for n in (6, 5, 4, 3, 2)]
@@ -81,6 +92,10 @@ def test_files_hold_a_phrase_in_each_line(tmp_path: Path, monkeypatch: pytest.Mo
     assert write_lists("nl", tmp_path / "new") == {"city": 2, "empty": 0}
     assert (tmp_path / "new" / "city.txt").read_text(encoding="utf8") == "Den Haag\nGent\n"
     assert len(list((tmp_path / "new").iterdir())) == 1
+    (tmp_path / "new" / "own.txt").write_text("Ajax\n", encoding="utf8")
+    monkeypatch.setattr(writing, "SOURCES", {"spacy": lambda _: {"city": set(), "last": {"Bos"}}})
+    write_lists("xx", tmp_path / "new")
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"last.txt", "own.txt"}
 
 
 def test_lacking_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def test_case_matters_only_if_it_is_asked_for(lower: bool) -> None:
 def test_lines_and_docs_become_sentences_and_blanks_are_no_words(tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     text, docs = tmp_path / "a.txt", tmp_path / "b.spacy"
-    text.write_text("Ada met Bob.\n\n   \r\nZoë's 1 000 ducks\n", encoding="utf-8")
+    text.write_text("Ada met Bob.\n\n   \r\nZoë's 1 000 ducks\n", encoding="utf-8-sig")
     DocBin(docs=[Doc(nlp.vocab, words=["New York", " ", "is", "big"])]).to_disk(docs)
     assert list(read_sentences([text, docs], nlp, "utf-8")) == [
         ["Ada", "met", "Bob", "."],
