@@ -11,6 +11,7 @@ from typing import Any
 NOT_ACCEPTED = "texts whose answer is not accept"
 NOT_ANNOTATED = "texts that are not annotated"
 OF_BLANKS = "spans of blanks alone"
+BOUNDARIES = "boundaries of sentences within spans"
 DISCONTINUOUS = "discontinuous spans"
 OTHER_RESULTS = "annotations that are no spans"
 MORE_ANNOTATIONS = "further annotations of a text"

@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 
 from spacy_treecrf.corpora.reading import malformed, quoted, read_lines
-from spacy_treecrf.formats.token_files import bio_labels
+from spacy_treecrf.formats.token_files import bio_labels, written_sentences
 from spacy_treecrf.labels.biluo import OUTSIDE
 from spacy_treecrf.labels.schemes import conll_spans
 
@@ -119,16 +119,11 @@ def write_conllu(docs: Iterable[Doc]) -> Iterator[bytes]:
     for doc in docs:
         yield f"{NEW_DOC}\n".encode()
         labels = bio_labels(doc)
-        sentences: Iterable[Iterable[Token]] = [doc]
-        if doc.has_annotation("SENT_START"):
-            sentences = doc.sents
-        for sentence in sentences:
-            tokens = [token for token in sentence if not token.is_space]
+        for tokens in written_sentences(doc):
             places = {token.i: number for number, token in enumerate(tokens, start=1)}
             for token in tokens:
                 yield ("\t".join(_written(token, labels[token.i], places)) + "\n").encode()
-            if tokens:
-                yield b"\n"
+            yield b"\n"
 
 
 def _written(token: Token, label: str, places: dict[int, int]) -> Row:

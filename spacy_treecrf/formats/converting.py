@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_treecrf.formats.alignment import ALIGNMENTS, from_docs, has_entities, to_docs
-from spacy_treecrf.formats.annotated_text import NOT_ANNOTATED, OF_BLANKS, AnnotatedText, Tally
+from spacy_treecrf.formats.annotated_text import (
+    BOUNDARIES,
+    NOT_ANNOTATED,
+    OF_BLANKS,
+    AnnotatedText,
+    Tally,
+)
 from spacy_treecrf.formats.brat import SPANS, TEXT, read_brat, write_brat
 from spacy_treecrf.formats.conllu import read_conllu, write_conllu
 from spacy_treecrf.formats.doccano import read_doccano, write_doccano
@@ -18,6 +24,7 @@ from spacy_treecrf.formats.languages import blank_pipeline
 from spacy_treecrf.formats.offsets import COUNTINGS
 from spacy_treecrf.formats.prodigy import read_prodigy, write_prodigy
 from spacy_treecrf.formats.token_files import (
+    n_boundaries_within_entities,
     read_column_docs,
     read_iob_docs,
     read_json_docs,
@@ -245,4 +252,6 @@ def _counted_docs(docs: Iterable[Doc], tally: Tally, writer: TokenFormat) -> Ite
         n_written = len(doc.ents if writer.keeps_blanks else written_entities(doc))
         tally.spans += n_written
         tally.left_out[OF_BLANKS] += len(doc.ents) - n_written
+        if not writer.keeps_blanks:
+            tally.left_out[BOUNDARIES] += n_boundaries_within_entities(doc)
         yield doc

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from spacy.attrs import IS_SPACE  # type: ignore[import-not-found]
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, DocBin, Span, Token
 from spacy.training.converters.iob_to_docs import iob_to_docs
 from spacy.training.converters.json_to_docs import json_to_docs
 from spacy.vocab import Vocab
@@ -102,16 +102,31 @@ def _refuse_blanks(labels: Iterable[str]) -> None:
 
 
 def sentence_rows(doc: Doc) -> Iterator[list[tuple[str, str]]]:
-    """Words and BIO labels of each sentence, or of the doc where sentences are not known."""
+    """Words and BIO labels of each written sentence."""
+    labels = bio_labels(doc)
+    for tokens in written_sentences(doc):
+        yield [(token.text, labels[token.i]) for token in tokens]
+
+
+def written_sentences(doc: Doc) -> Iterator[list[Token]]:
+    """The tokens of each sentence, or of the doc where sentences are not known; none of blanks.
+
+    A boundary within an entity is none: of an entity in two sentences a reader makes two.
+    """
     starts = doc.has_annotation("SENT_START")
     number = 0
     numbered = []
-    for token, label in zip(doc, bio_labels(doc), strict=True):
-        number += bool(starts and token.is_sent_start)
+    for token in doc:
+        number += bool(starts and token.is_sent_start and token.ent_iob_ != "I")
         if not token.is_space:
-            numbered.append((number, token.text, label))
-    for _, rows in groupby(numbered, key=lambda row: row[0]):
-        yield [(word, label) for _, word, label in rows]
+            numbered.append((number, token))
+    for _, tokens in groupby(numbered, key=lambda row: row[0]):
+        yield [token for _, token in tokens]
+
+
+def n_boundaries_within_entities(doc: Doc) -> int:
+    """How many sentences of a doc begin in the middle of an entity."""
+    return sum(bool(token.is_sent_start and token.ent_iob_ == "I") for token in doc)
 
 
 def bio_labels(doc: Doc) -> list[str]:
