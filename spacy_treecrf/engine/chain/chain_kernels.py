@@ -84,11 +84,65 @@ def potential(
 
 
 @kernel
-def _log_add(a: float, b: float) -> float:
+def log_add(a: float, b: float) -> float:
     """The sum of two numbers in log space: log(exp(a) + exp(b))."""
     if a < b:
         a, b = b, a
     return a if b == -np.inf else a + math.log1p(math.exp(b - a))
+
+
+@kernel
+def context_after(c: int, y: int, order: int, n_labels: int) -> int:
+    """The context of the next position, where label y follows context c."""
+    stride = max(1, n_labels**order // n_labels)
+    after: int = n_labels * (c % stride) + min(1, order) * y
+    return after
+
+
+@kernel
+def log_forward(
+    scores: Floats, begin: int, length: int, steps: StepPotentials, allowed: Mask
+) -> Doubles:
+    """What lies before each position of a sequence, in log space, by context.
+
+    shape: (length + 1, n_contexts); the last row sums up to log Z.
+    """
+    order, n_labels = steps.order, len(steps.end)
+    clamped = len(allowed) > 0
+    alpha: Doubles = np.full((length + 1, n_labels**order), -np.inf)
+    alpha[0, 0] = 0.0
+    for t in range(length):
+        for c in range(n_labels ** min(t, order)):
+            for y in range(n_labels):
+                if clamped and allowed[begin + t, y] == 0:
+                    continue
+                after = context_after(c, y, order, n_labels)
+                value = alpha[t, c] + potential(scores, begin, length, t, c, y, steps)
+                alpha[t + 1, after] = log_add(alpha[t + 1, after], value)
+    return alpha
+
+
+@kernel
+def log_backward(
+    scores: Floats, begin: int, length: int, steps: StepPotentials, allowed: Mask
+) -> Doubles:
+    """What lies behind each position of a sequence, the position too, in log space, by context.
+
+    shape: (length + 1, n_contexts)
+    """
+    order, n_labels = steps.order, len(steps.end)
+    clamped = len(allowed) > 0
+    beta: Doubles = np.full((length + 1, n_labels**order), -np.inf)
+    beta[length] = 0.0
+    for t in range(length - 1, -1, -1):
+        for c in range(n_labels ** min(t, order)):
+            for y in range(n_labels):
+                if clamped and allowed[begin + t, y] == 0:
+                    continue
+                value = potential(scores, begin, length, t, c, y, steps)
+                value += beta[t + 1, context_after(c, y, order, n_labels)]
+                beta[t, c] = log_add(beta[t, c], value)
+    return beta
 
 
 @kernel
@@ -102,45 +156,28 @@ def log_space_pass(
     scores = sequences.scores
     begin = sequences.offsets[s]
     length = sequences.offsets[s + 1] - begin
-    order = steps.order
-    n_labels = len(steps.end)
-    n_contexts = n_labels**order
-    stride = max(1, n_contexts // n_labels)
-    step = min(1, order)
+    order, n_labels = steps.order, len(steps.end)
     clamped = len(allowed) > 0
-    alpha = np.full((length + 1, n_contexts), -np.inf)
-    alpha[0, 0] = 0.0
+    alpha = log_forward(scores, begin, length, steps, allowed)
+    log_z = -np.inf
+    for c in range(n_labels**order):
+        log_z = log_add(log_z, alpha[length, c])
+    if log_z == -np.inf or len(out.pairs) + len(out.nodes) == 0:
+        return log_z
+
+    beta = log_backward(scores, begin, length, steps, allowed)
     for t in range(length):
         for c in range(n_labels ** min(t, order)):
             for y in range(n_labels):
                 if clamped and allowed[begin + t, y] == 0:
                     continue
-                after = n_labels * (c % stride) + step * y
-                value = alpha[t, c] + potential(scores, begin, length, t, c, y, steps)
-                alpha[t + 1, after] = _log_add(alpha[t + 1, after], value)
-    log_z = -np.inf
-    for c in range(n_contexts):
-        log_z = _log_add(log_z, alpha[length, c])
-    if log_z == -np.inf or len(out.pairs) + len(out.nodes) == 0:
-        return log_z
-
-    beta_after = np.zeros(n_contexts)
-    beta = np.empty(n_contexts)
-    for t in range(length - 1, -1, -1):
-        for c in range(n_labels ** min(t, order)):
-            beta[c] = -np.inf
-            for y in range(n_labels):
-                if clamped and allowed[begin + t, y] == 0:
-                    continue
                 value = potential(scores, begin, length, t, c, y, steps)
-                value += beta_after[n_labels * (c % stride) + step * y]
-                beta[c] = _log_add(beta[c], value)
+                value += beta[t + 1, context_after(c, y, order, n_labels)]
                 probability = math.exp(alpha[t, c] + value - log_z)
                 if len(out.pairs) > 0:
                     out.pairs[begin + t, c, y] = probability
                 if len(out.nodes) > 0:
                     out.nodes[begin + t, y] += probability
-        beta, beta_after = beta_after, beta
     return log_z
 
 

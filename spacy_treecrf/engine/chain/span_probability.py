@@ -2,7 +2,9 @@
 
 In a chain of order 1 the labels after a span's first one only need the backward messages:
 P(y_t = y | y_{t-1} = c) = psi_t(c, y) beta_{t+1}(y) / sum_y' psi_t(c, y') beta_{t+1}(y').
-One backward pass serves all spans of a sequence, where clamping would need a pass for each.
+One backward pass serves all spans of a sequence, where clamping would need a pass for each. In
+chains of higher order, and where those messages underflow, a forward and a backward pass in log
+space serve all spans: what lies before a span goes on along its labels, and meets what lies behind.
 """
 
 from __future__ import annotations
@@ -15,11 +17,19 @@ import numpy.typing as npt
 
 from spacy_treecrf.engine.chain.chain import (
     Chain,
+    Mask,
     ScoredChunk,
+    StepPotentials,
     kernel_arguments,
-    span_probability,
 )
-from spacy_treecrf.engine.chain.chain_kernels import TINY
+from spacy_treecrf.engine.chain.chain_kernels import (
+    TINY,
+    context_after,
+    log_add,
+    log_backward,
+    log_forward,
+    potential,
+)
 from spacy_treecrf.engine.kernel import kernel
 
 Floats = npt.NDArray[np.float32]
@@ -47,7 +57,8 @@ def span_probabilities(
     """
     if not len(spans):
         return np.empty(0)
-    scores, offsets, _ = kernel_arguments(scores, offsets, chain)
+    scores, offsets, allowed = kernel_arguments(scores, offsets, chain)
+    sequences = ScoredChunk(scores, offsets, 0, len(offsets) - 1)
     sequence = np.searchsorted(offsets, spans[:, 0], side="right") - 1
     if np.any(spans[:, 0] >= spans[:, 1]) or np.any(spans[:, 1] > offsets[sequence + 1]):
         raise ValueError("treecrf: every span needs a row, and must not leave its sequence")
@@ -56,14 +67,14 @@ def span_probabilities(
         return found
     result = np.full(len(spans), np.nan)
     if chain.order <= 1:
-        sequences = ScoredChunk(scores, offsets, 0, len(offsets) - 1)
         asked = _Spans(spans, sequence, labels, nodes)
         _markov_spans(sequences, chain.scaled_moves.factors, chain.steps.end, asked, result)
-    for i in np.flatnonzero(np.isnan(result)):
-        begin, past = offsets[sequence[i]], offsets[sequence[i] + 1]
-        first, last = spans[i]
-        inside = [int(y) for y in labels[first:last]]
-        result[i] = span_probability(scores[begin:past], chain, int(first - begin), inside)
+    lost = np.isnan(result)
+    if lost.any():
+        asked = _Spans(spans[lost], sequence[lost], labels, nodes)
+        found = np.empty(len(asked.rows))
+        _context_spans(sequences, chain.steps, allowed, asked, found)
+        result[lost] = found
     return result
 
 
@@ -136,6 +147,42 @@ def _markov_spans(
                 p *= continuation(table, added, edges[before], beta[row - begin + 1], label)
             result[k] = p
         i = past
+
+
+@kernel
+def _context_spans(
+    sequences: ScoredChunk, steps: StepPotentials, allowed: Mask, spans: _Spans, result: Doubles
+) -> None:
+    """Fill `result` for a chain of any order and any potentials, in log space.
+
+    allowed: EVERYTHING_ALLOWED, in the form that kernels take.
+    """
+    scores, offsets = sequences.scores, sequences.offsets
+    order, n_labels = steps.order, len(steps.end)
+    n_contexts = n_labels**order
+    i = 0
+    while i < len(result):
+        s = spans.sequence[i]
+        begin, length = offsets[s], offsets[s + 1] - offsets[s]
+        alpha = log_forward(scores, begin, length, steps, allowed)
+        beta = log_backward(scores, begin, length, steps, allowed)
+        log_z = beta[0, 0]
+        while i < len(result) and spans.sequence[i] == s:
+            first, last = spans.rows[i, 0] - begin, spans.rows[i, 1] - begin
+            before = alpha[first].copy()
+            for t in range(first, last):
+                y = spans.labels[begin + t]
+                after = np.full(n_contexts, -np.inf)
+                for c in range(n_labels ** min(t, order)):
+                    value = before[c] + potential(scores, begin, length, t, c, y, steps)
+                    at = context_after(c, y, order, n_labels)
+                    after[at] = log_add(after[at], value)
+                before = after
+            total = -np.inf
+            for c in range(n_contexts):
+                total = log_add(total, before[c] + beta[last, c])
+            result[i] = math.exp(total - log_z) if total > -np.inf else 0.0
+            i += 1
 
 
 @kernel
