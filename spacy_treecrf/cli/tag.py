@@ -79,6 +79,7 @@ def tag(
     from spacy_treecrf.taggers.loading import load_tagger
 
     if output is not None:
+        _refuse_docs(output)
         refuse_existing(output, force, model_input(model), data)
     tagger = load_tagger(model, pipe=pipe, threads=threads)
     n, chunks = tagger.read(data, text=text, encoding=encoding)
@@ -94,6 +95,14 @@ def tag(
             else:
                 lines = _column_lines(tagger, chunk, scored, probabilities)
             file.writelines(line + "\n" for line in lines)
+
+
+def _refuse_docs(output: Path) -> None:
+    if output.suffix == ".spacy":
+        raise ValueError(
+            f"treecrf: {output} is a name for docs of spaCy, and this writes columns or JSON; use "
+            "another name, or store the docs of nlp.pipe in a DocBin"
+        )
 
 
 def _warn_of_text(data: str, chunk: Chunk) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from spacy_treecrf.storage.text_lines import split_lines
 
 Row = list[str]  # the fields of a token, one for each column of the file
+COMMENT = "#"  # of other formats, such as CoNLL-U
 STDIN = "-"
 
 
@@ -70,6 +71,7 @@ def parse_column_file(data: bytes, name: str, encoding: str = "utf-8") -> Column
             width = len(row)
         if len(row) != width:
             separator = "tabs" if tabs else "blanks"
+            _refuse_comment((*sequences, current)[0][0], name, lines[0])
             raise ValueError(
                 f"treecrf: {name}:{number}: expected {width} columns separated by {separator}, "
                 f"as in the first row, found {len(row)} in {_short(line)}; correct the row, or "
@@ -86,7 +88,18 @@ def parse_column_file(data: bytes, name: str, encoding: str = "utf-8") -> Column
             f"treecrf: {name} has no rows; expected a token in each line with its columns, and "
             "empty lines between sequences"
         )
+    if len(sequences) > 1 and all(rows[0][0] == COMMENT for rows in sequences):  # not a token
+        _refuse_comment(sequences[0][0], name, lines[0])
     return ColumnFile(name, sequences, lines)
+
+
+def _refuse_comment(row: Row, name: str, number: int) -> None:
+    """Refuse the first row of a file if it is a comment, which column files do not have."""
+    if row[0] == COMMENT:
+        raise ValueError(
+            f"treecrf: {name}:{number}: {_short(' '.join(row))} looks like a comment, and column "
+            f"files have none; take out all lines that begin with {COMMENT!r} and are no tokens"
+        )
 
 
 def read_text_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:

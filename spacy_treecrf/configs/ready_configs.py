@@ -65,6 +65,9 @@ def ready_config(task: str, lang: str | None = None, features: str = "plain") ->
     edits = [*edits, *_EDITS_OF_FEATURES[features]]
     if lang is not None:
         edits.append(("nlp", "lang", f'"{lang}"'))
+        if lang != "en":  # what comments name
+            text = text.replace("lists en", f"lists {lang}").replace("lists/en", f"lists/{lang}")
+            text = text.replace("en_core_web_md", "PIPELINE")
     for section, key, value in edits:
         text = with_value(text, section, key, value)
     if lang is not None and task in OF_WORDS:

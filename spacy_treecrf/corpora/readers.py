@@ -129,6 +129,19 @@ def _refuse_what_joining_drops(path: Path, docs: list[Doc]) -> None:
                 )
 
 
+def _stored_docs(file: Path) -> DocBin:
+    try:
+        return DocBin().from_disk(file)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # msgpack and zlib raise many kinds
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"treecrf: {file} does not hold docs of spaCy ({reason}); write it by DocBin.to_disk, "
+            "or by `spacy-treecrf convert`"
+        ) from error
+
+
 def _read_docs(path: Path, vocab: Vocab, limit: int) -> Iterator[Doc]:
     if not Path(path).exists():
         raise FileNotFoundError(
@@ -144,7 +157,7 @@ def _read_docs(path: Path, vocab: Vocab, limit: int) -> Iterator[Doc]:
     texts: dict[str, str] = {}
     unpacker = srsly.msgpack.Unpacker(raw=False, use_list=False)
     for file in files:
-        stored = DocBin().from_disk(file)
+        stored = _stored_docs(file)
         # spaCy makes an unpacker for the user data of each doc, which takes longer than all else.
         packed, stored.user_data = stored.user_data, [None] * len(stored)
         for doc, data in zip(stored.get_docs(vocab), packed, strict=True):

@@ -20,7 +20,7 @@ from spacy_treecrf.engine.limits import QUICK_AFTER
 from spacy_treecrf.engine.sequences import ABSENT
 from spacy_treecrf.features.batch import Batch
 from spacy_treecrf.features.cached_source import FEW_TOKENS, CachedSource, FewTokens
-from spacy_treecrf.features.layout import SourceTable, tables_of
+from spacy_treecrf.features.layout import SourceTable, foreign, lacking, tables_of
 from spacy_treecrf.features.source import Entities, Source
 from spacy_treecrf.storage.state_reader import StateReader
 
@@ -33,6 +33,10 @@ EncodedRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 # Words that caches keep beyond a memory zone, so that the common ones are found out once.
 KEPT_WORDS = 2**14
 NOTHING = -1  # words kept: all caches begin anew
+
+
+# Tables that a config asks for, and that a model keeps.
+STORED_TABLES = ("gazetteers", "clusters", "vectors")
 
 
 class FeatureExtractor(Protocol):
@@ -251,6 +255,7 @@ class Extractor:
         return {name: state for name, state in states.items() if state}
 
     def from_state(self, state: dict[str, Any]) -> None:
+        self._refuse_other_tables(state)
         reader = StateReader(state, path="features")
         sources = deepcopy(self.sources)  # a state that is refused must change nothing
         for source in sources:
@@ -259,6 +264,15 @@ class Extractor:
         reader.done()
         with self._lock.held():
             self.sources, self._cache = sources, None
+
+    def _refuse_other_tables(self, state: dict[str, Any]) -> None:
+        """Refuse the state of a model that has other tables than the config asks for."""
+        known, made = _tables_in(state), _tables_in(self.to_state())
+        for name in STORED_TABLES:
+            if name in known - made:
+                raise foreign(name)
+            if name in made - known:
+                raise lacking(name)
 
     def _cache_of(self, vocab: Vocab, columns: Columns) -> _Cache:
         stamps = [source.stamp(vocab) for source in self.sources]
@@ -276,6 +290,12 @@ class Extractor:
             tables = tables_of(columns, self.sources, self.outside_is_missing)
             cache = self._cache = _Cache(vocab, columns, stamps, self.sources, tables)
         return cache
+
+
+def _tables_in(state: dict[str, Any]) -> set[str]:
+    """The names of the tables in the state of features, and of those in these."""
+    own = (table for table in state.values() if isinstance(table, dict))
+    return {*state}.union(*({name for name in table if type(name) is str} for table in own))
 
 
 class _Lock:

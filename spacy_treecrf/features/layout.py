@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # numba is loaded when a pipe learns or predicts, not before
     from spacy_treecrf.features.kernels.text_values import TextColumns
 
 EDGE = "<edge>"  # value of a position outside of the sequence
+_REMEDY = "use spacy.load, or the config that the model was trained with, or train again"
 _SLOT_NAME = re.compile(r"(.+)\[(-?\d+)\]", re.DOTALL)
 
 
@@ -212,7 +213,7 @@ def tables_of(
     slots = columns.slot_range[:, 0].tolist()
     for feature, (name, slot) in enumerate(zip(columns.feature_names, slots, strict=True)):
         if slot >= len(homes):
-            raise _foreign(name)
+            raise foreign(name)
         column, which, cut = homes[slot]
         value = column.index.setdefault(name[cut:], len(column.index) + 1)
         column.found.append((value, which, feature))
@@ -233,11 +234,20 @@ def _place(key: str, sources: Sequence[Source]) -> tuple[int, str, int]:
         for s, source in enumerate(sources):
             if offset in (source.window_of(name) or ()):
                 return s, name, offset
-    raise _foreign(key)
+    raise foreign(key)
 
 
-def _foreign(name: str) -> ValueError:
+def foreign(name: str) -> ValueError:
+    """The error about features of a model that a pipe with another config does not make."""
     return ValueError(
         f"treecrf: the model knows features {name!r}, which the features block of the config does "
-        "not make; use the config that the model was trained with, or train again"
+        f"not make; {_REMEDY}"
+    )
+
+
+def lacking(name: str) -> ValueError:
+    """The error about features of a config that a model knows nothing of."""
+    return ValueError(
+        f"treecrf: the features block of the config makes features {name!r}, which the model does "
+        f"not know; {_REMEDY}"
     )

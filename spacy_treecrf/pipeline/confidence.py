@@ -10,6 +10,7 @@ from spacy.tokens import Doc, Span, Token
 
 NAME = "treecrf_prob"
 SPANS = "treecrf_prob.spans"  # key in doc.user_data
+LENGTH = ""  # the key of the number of characters that the places of spans were counted in
 
 
 def register_extensions() -> None:
@@ -31,7 +32,9 @@ def set_span_probabilities(spans: Sequence[Span], probabilities: Sequence[float]
     Labels tell an entity from a chunk of the same words.
     """
     if spans:
-        known: dict[str, float] = spans[0].doc.user_data.setdefault(SPANS, {})
+        doc = spans[0].doc
+        known: dict[str, float] = doc.user_data.setdefault(SPANS, {})
+        known[LENGTH] = _length(doc)
         keys = (_key(span.start_char, span.end_char, span.label_) for span in spans)
         known.update(zip(keys, map(float, probabilities), strict=True))
 
@@ -45,9 +48,19 @@ def token_probabilities(doc: Doc) -> npt.NDArray[np.float32] | None:
 
 
 def span_probability(doc: Doc, start_char: int, end_char: int, label: str) -> float | None:
-    """P(exactly these characters have this label); None for a span that no pipe has predicted."""
+    """P(exactly these characters have this label); None for a span that no pipe has predicted.
+
+    A doc that is a part of another one, with its user data, has the places of the other one.
+    """
     known: dict[str, float] = doc.user_data.get(SPANS, {})
+    if LENGTH in known and known[LENGTH] != _length(doc):
+        return None
     return known.get(_key(start_char, end_char, label))
+
+
+def _length(doc: Doc) -> int:
+    """The number of characters, without a blank at the end."""
+    return doc[-1].idx + len(doc[-1]) if len(doc) else 0
 
 
 def _key(start_char: int, end_char: int, label: str) -> str:

@@ -408,6 +408,7 @@ class Learner:
 
     def _rows(self, examples: Sequence[Example]) -> Sequences | None:
         """The sequences of the examples that hold at least one known label."""
+        _ = self.shim.trained  # before any warning of labels: there must be a model
         gold = self.gold(examples)
         self._warn_of_unseen(gold)
         ids = self.label_ids(gold)

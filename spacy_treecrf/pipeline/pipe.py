@@ -36,6 +36,7 @@ from spacy_treecrf.pipeline.predictions import (
 )
 from spacy_treecrf.pipeline.presets import allowed_labels_on
 from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, cut, mode_of
+from spacy_treecrf.pipeline.shared_score import warn_of_shared_score
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.stored_pipe import StoredPipe
 from spacy_treecrf.pipeline.tasks import place_of
@@ -166,6 +167,8 @@ class TreeCRF(StoredPipe):
     ) -> None:
         """Learn labels and features; the examples should be the whole training data."""
         validate_get_examples(get_examples, "TreeCRF.initialize")
+        if nlp is not None:
+            warn_of_shared_score(nlp, TreeCRF)
         examples = list(get_examples())
         learner = self._new_learner()
         found = learner.label_names(self.name, examples)

@@ -44,7 +44,7 @@ class ColumnTagger:
     def read_texts(self, texts: Sequence[str]) -> Iterator[Chunk]:
         raise ValueError(
             f"treecrf: {self.name} is a model for column files and cannot cut raw text into "
-            "tokens; pass a column file without --text, or a spaCy pipeline"
+            "tokens; pass a column file (to `tag` without --text), or use a spaCy pipeline"
         )
 
     def _chunks(

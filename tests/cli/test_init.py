@@ -82,6 +82,13 @@ def test_language_and_features_are_as_asked_for(task: str) -> None:
     assert values(ready_config(task, None, "vectors")) == plain | {"vectors": 255}
 
 
+def test_comments_are_about_the_language() -> None:
+    text = ready_config("ner", "nl")
+    assert "lists nl -o lists/nl" in text
+    assert "lists en" not in text
+    assert "en_core" not in text
+
+
 @pytest.mark.parametrize("task", OF_WORDS)
 @pytest.mark.parametrize("lang", ["zh", "ja", "ko", "th", "vi"])
 def test_languages_have_their_own_tokenizer(task: str, lang: str) -> None:

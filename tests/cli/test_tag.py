@@ -96,6 +96,7 @@ def test_output_files_are_written_whole_and_not_over_others(shared: Path, tmp_pa
     assert good(*arguments, "-o", output) == ""
     assert output.read_text() == good(*arguments)
     assert "exists" in refused(*arguments, "-o", output)
+    assert "store the docs" in refused(*arguments, "-o", tmp_path / "out.spacy")
     good(*arguments, "-o", output, "--force", "-p")
     assert [file.name for file in tmp_path.iterdir()] == ["out.conll"]
 

@@ -47,6 +47,8 @@ def test_byte_order_mark_is_no_part_of_the_first_token(tmp_path: Path) -> None:
         ("a X\n\0\0 Y\n", r":2: found a zero byte"),
         ("\n \n", r"data\.conll has no rows"),
         ("", r"data\.conll has no rows"),
+        ("# s1\na X\n\n# s2\nb X\n", r"data\.conll:1: '# s1' looks like a comment"),
+        ("\n# id 1\na\tX\n", r"data\.conll:2: '# id 1' looks like a comment"),
     ],
 )
 def test_malformed_files_are_refused_with_line_and_remedy(
@@ -55,6 +57,11 @@ def test_malformed_files_are_refused_with_line_and_remedy(
     with pytest.raises(ValueError, match=message) as error:
         read_column_file(written(tmp_path, data))
     assert str(error.value).startswith("treecrf: ")
+
+
+def test_a_number_sign_may_be_a_token(tmp_path: Path) -> None:
+    file = read_column_file(written(tmp_path, "# O\na X\n\nb X\n"))
+    assert file.sequences == [[["#", "O"], ["a", "X"]], [["b", "X"]]]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

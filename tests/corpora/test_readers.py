@@ -209,6 +209,13 @@ def test_docs_with_what_joining_would_lose_are_not_joined(
     assert kept == [False, True, False]
 
 
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.spacy"
+    path.write_bytes(b"no docs")
+    with pytest.raises(ValueError, match=r"^treecrf: .*damaged\.spacy does not hold docs of spaCy"):
+        list(corpus(path)(spacy.blank("en")))
+
+
 def test_limit_stops_and_missing_files_are_refused(chunks: Path, tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     assert len(list(corpus(chunks, limit=2)(nlp))) == 2

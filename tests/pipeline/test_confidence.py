@@ -278,6 +278,18 @@ def test_tokens_that_were_merged_have_no_probability() -> None:
     assert new_doc(nlp, CORPUS[0])[0]._.treecrf_prob is None
 
 
+def test_spans_of_a_doc_that_was_cut_out_have_no_probability_of_others() -> None:
+    nlp = trained_nlp()
+    doc = nlp(new_doc(nlp, CORPUS[1], CORPUS[1]))
+    first, *_, same, last = doc.ents
+    assert (first.text, last.text) == ("Bob Lee", "Paris")
+    assert first.text == same.text
+    part = doc[same.start :].as_doc(copy_user_data=True)
+    assert [ent._.treecrf_prob for ent in part.ents] == [None, None]
+    whole = doc[:].as_doc(copy_user_data=True)
+    assert [ent._.treecrf_prob for ent in whole.ents] == [ent._.treecrf_prob for ent in doc.ents]
+
+
 @pytest.mark.parametrize("tied", [False, True])
 def test_combinations_are_those_of_all_pairs_sorted(tied: bool) -> None:
     rng = random.Random(3)

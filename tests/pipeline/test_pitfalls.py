@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
@@ -13,7 +14,16 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_treecrf.storage import container
-from tests.pipeline.tiny_pipes import CORPUS, corpus, new_doc, pipe_of, train, trained_nlp
+from tests.pipeline.tiny_pipes import (
+    CORPUS,
+    corpus,
+    new_doc,
+    new_nlp,
+    pipe_of,
+    tiny_config,
+    train,
+    trained_nlp,
+)
 
 
 def test_many_threads_may_predict_at_once() -> None:
@@ -77,6 +87,32 @@ def test_an_entity_and_a_chunk_of_the_same_words_have_their_own_probabilities() 
     assert p == pytest.approx(pipe_of(nlp).span_probability(ent))
     other = Span(doc, ent.start, ent.end, label="CHUNK")
     assert other._.treecrf_prob is None
+
+
+def test_several_pipes_are_told_that_they_share_a_score() -> None:
+    nlp = spacy.blank("xx")
+    for name, task in (("names", "ents"), ("tags", "tag")):
+        nlp.add_pipe("treecrf", name=name, config=tiny_config(task))
+    examples = corpus(nlp)
+    for one in examples:
+        for token in one.reference:
+            token.tag_ = "X"
+    nlp.config["training"]["score_weights"] = {"treecrf_score": 1.0}
+    with pytest.warns(UserWarning, match=r"names, tags .* weigh names_score and tags_score"):
+        nlp.initialize(lambda: examples)
+    own = {"treecrf_score": None, "names_score": 0.5, "tags_score": 0.5}
+    nlp.config["training"]["score_weights"] = own
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nlp.initialize(lambda: examples)
+
+
+def test_updating_before_initializing_says_so_alone() -> None:
+    nlp = new_nlp()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"^treecrf: .*call nlp\.initialize"):
+            nlp.update(corpus(nlp))
 
 
 def test_forbidden_annotation_does_not_look_likely() -> None:

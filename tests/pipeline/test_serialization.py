@@ -215,6 +215,17 @@ def test_bytes_that_are_no_model_are_refused_and_change_nothing(data: bytes) -> 
     assert stored(nlp) == before
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_tables_that_the_config_does_not_ask_for_are_named(stored: bool) -> None:
+    with_lists: dict[str, Any] = {"gazetteers": {"towns": ["Rome"]}}
+    without: dict[str, Any] = {}
+    nlp = trained_nlp(features=with_lists if stored else without)
+    other = new_nlp(features=without if stored else with_lists)
+    said = "model knows features 'gazetteers'" if stored else "makes features 'gazetteers'"
+    with pytest.raises(ValueError, match=rf"^treecrf: .*{said}.* use spacy\.load"):
+        other.from_bytes(nlp.to_bytes())
+
+
 def test_a_model_for_other_features_is_refused() -> None:
     nlp = trained_nlp()
     other = spacy.blank("xx")
