@@ -58,15 +58,16 @@ ROOMS = {
     "pipeline": ENGINE
     | {"models", "models/secoc", "models/memm", "models/calibration", "models/spans"}
     | {"features", "evaluation", "explain"}
-    | {"pipeline/tasks", "pipeline/gold", "pipeline/evidence"},
+    | {"pipeline/tasks", "pipeline/gold", "pipeline/evidence", "pipeline/annotation"},
     "pipeline/tasks": BASE,
+    "pipeline/annotation": ENGINE | {"models", "pipeline/tasks"},
     "pipeline/evidence": {"models", "pipeline/tasks"},
     "pipeline/gold": ENGINE | {"models", "evaluation", "pipeline/tasks"},
     "taggers": ENGINE
     | {"models", "models/calibration", "columnar", "evaluation"}
     | {"explain", "features", "pipeline", "pipeline/tasks"},
     "report": ENGINE | {"models", "columnar", "evaluation", "explain", "pages"},
-    "serve": BASE | {"columnar", "explain", "pages", "pipeline", "taggers"},
+    "serve": BASE | {"columnar", "explain", "pages", "pipeline", "pipeline/annotation", "taggers"},
     "corpora": BASE,
     "formats": BASE | {"corpora", "columnar"},
     "audit": ENGINE
@@ -74,7 +75,7 @@ ROOMS = {
     | {"configs", "formats", "pages"},
     "vectors": {"formats"},
     "lists": {"storage"},
-    "letters": BASE | {"corpora", "evaluation", "pipeline"},
+    "letters": BASE | {"corpora", "evaluation", "pipeline", "pipeline/annotation"},
     "suggest": ENGINE | {"models", "models/spans", "evaluation", "formats"},
     # models for column files are trained and scored here; configs by spaCy
     "tuning": ENGINE | {"models", "columnar", "evaluation"},

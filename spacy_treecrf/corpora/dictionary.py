@@ -58,12 +58,12 @@ def read_entries(path: Path) -> dict[str, list[str]]:
     """The first pronunciation of each word, in lower case."""
     expected = f"a word and its phonemes, none of which is {SILENT!r} or has a {JOINT!r} in it"
     found: dict[str, list[str]] = {}
-    rows: list[Row] = [
-        (number, line, fields)
+    every = (
+        (number, line, _fields(line))
         for number, line in enumerate(read_lines(path), start=1)
         if line.strip() and not line.startswith(_COMMENT_LINES)
-        if not _is_phrase((fields := _fields(line))[0])
-    ]
+    )
+    rows: list[Row] = [row for row in every if len(row[2][0].split()) == 1]
     _refuse_other_formats(path, rows)
     known = {phoneme for _, _, (_, *fields) in rows for phoneme in _before_comment(fields)}
     known.add(_COMMENT)  # a phoneme may stand twice in a word
@@ -80,10 +80,6 @@ def _fields(line: str) -> list[str]:
     """The word of a line, or all words that are before a tab, and the phonemes."""
     words, tab, phonemes = line.strip().partition("\t")
     return [words.strip(), *phonemes.split()] if tab else line.split()
-
-
-def _is_phrase(words: str) -> bool:
-    return len(words.split()) > 1
 
 
 def _refuse_other_formats(path: Path, rows: list[Row]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spacy.language import Language
 from spacy.tokens import Doc, Token
 
-from spacy_treecrf.pipeline.confidence import NAME as PROBABILITY
+from spacy_treecrf.pipeline.annotation.confidence import NAME as PROBABILITY
 
 HYPHENATED = "hyphenated"  # the attribute of docs
 

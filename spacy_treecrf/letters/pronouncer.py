@@ -22,7 +22,7 @@ from spacy_treecrf.letters.rescoring import (
     plain_phonemes,
     rescored,
 )
-from spacy_treecrf.pipeline.combining import best_combinations
+from spacy_treecrf.pipeline.annotation.combining import best_combinations
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.pipeline.sequencing import starts_of
 from spacy_treecrf.storage import container

@@ -18,9 +18,13 @@ from spacy_treecrf.explain.explanation import (
 )
 from spacy_treecrf.explain.reading import Asked
 from spacy_treecrf.models.predictor import Predictor
-from spacy_treecrf.pipeline.combining import best_labellings
+from spacy_treecrf.pipeline.annotation.combining import best_labellings
+from spacy_treecrf.pipeline.annotation.predictions import (
+    Prediction,
+    predictions_of,
+    with_probabilities,
+)
 from spacy_treecrf.pipeline.pipe_protocols import ScoringPipe
-from spacy_treecrf.pipeline.predictions import Prediction, predictions_of, with_probabilities
 
 # Annotation that a doc with another word in it keeps.
 KEPT = ("TAG", "POS", "MORPH", "LEMMA", "DEP", "HEAD", "SENT_START", "ENT_IOB", "ENT_TYPE")

@@ -15,9 +15,14 @@ from thinc.api import Model, Optimizer
 
 from spacy_treecrf.engine.limits import QUICK_AFTER, check_nbest, check_nbest_labels
 from spacy_treecrf.engine.sequences import Sequences
-from spacy_treecrf.pipeline.annotating import annotate
+from spacy_treecrf.pipeline.annotation.annotating import annotate
+from spacy_treecrf.pipeline.annotation.confidence import register_extensions
+from spacy_treecrf.pipeline.annotation.predictions import (
+    Prediction,
+    predictions_of,
+    with_probabilities,
+)
 from spacy_treecrf.pipeline.checked_setting import share, share_of_spans, weight
-from spacy_treecrf.pipeline.confidence import register_extensions
 from spacy_treecrf.pipeline.description import description_of
 from spacy_treecrf.pipeline.evidence.document_evidence import Weights, with_document_evidence
 from spacy_treecrf.pipeline.gold.weights import register_weights
@@ -29,14 +34,9 @@ from spacy_treecrf.pipeline.label_names import (
 )
 from spacy_treecrf.pipeline.likelihood import likelihood_of_examples, probability_of_span
 from spacy_treecrf.pipeline.mean_loss import MeanLoss
-from spacy_treecrf.pipeline.predictions import (
-    Prediction,
-    predictions_of,
-    with_probabilities,
-)
 from spacy_treecrf.pipeline.presets import allowed_labels_on
+from spacy_treecrf.pipeline.scoring import scores_of, warn_of_shared_score
 from spacy_treecrf.pipeline.sequencing import BLOCK_TOKENS, by_tokens, cut, mode_of
-from spacy_treecrf.pipeline.shared_score import warn_of_shared_score
 from spacy_treecrf.pipeline.shim import ModelShim
 from spacy_treecrf.pipeline.stored_pipe import StoredPipe
 from spacy_treecrf.pipeline.tasks import place_of
@@ -392,7 +392,7 @@ class TreeCRF(StoredPipe):
 
         Of a doc of several sequences: the best combinations of their labellings.
         """
-        from spacy_treecrf.pipeline.combining import best_labellings
+        from spacy_treecrf.pipeline.annotation.combining import best_labellings
 
         n = min(check_nbest(n), len(self.shim.labels) ** min(len(doc), 64))
         check_nbest_labels(n, len(doc))
@@ -461,13 +461,7 @@ class TreeCRF(StoredPipe):
         """
         examples = list(examples)
         validate_examples(examples, "TreeCRF.score")
-        scores = (self.scorer or self.task.score)(examples, **kwargs)
-        main = [key for key, weight in self.task.score_weights.items() if weight]
-        own = {"treecrf_score": scores.get(main[0]) if main else None}
-        own |= likelihood_of_examples(self, examples, agreed=True)
-        if self.name != "treecrf":  # so that several pipes can be told apart
-            own |= {f"{self.name}{key.removeprefix('treecrf')}": own[key] for key in tuple(own)}
-        return {**scores, **own}
+        return scores_of(self, examples, **kwargs)
 
     # -- arrays
 

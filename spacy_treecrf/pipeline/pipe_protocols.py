@@ -32,13 +32,14 @@ class ScoringPipe(Protocol):
 
 
 class LearningPipe(ScoringPipe, Protocol):
-    """A pipe that also learns from examples, as calibration and likelihoods use it."""
+    """A pipe that also learns from examples, as calibration and scores use it."""
 
     name: str
     vocab: Vocab
     sequence: str
     rounds_per_step: int
     cfg: dict[str, Any]
+    scorer: Callable[..., Any] | None
 
     @property
     def labels(self) -> tuple[str, ...]: ...

@@ -16,7 +16,7 @@ from spacy.training import Example
 
 from spacy_treecrf.columnar.model import model_file
 from spacy_treecrf.labels.biluo import biluo_spans
-from spacy_treecrf.pipeline.confidence import span_probability, token_probabilities
+from spacy_treecrf.pipeline.annotation.confidence import span_probability, token_probabilities
 from spacy_treecrf.pipeline.pipe import TreeCRF
 from spacy_treecrf.serve.asking import OK, Asked, Input, Reply, Served
 from spacy_treecrf.serve.refusals import Refusal

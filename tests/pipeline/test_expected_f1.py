@@ -13,7 +13,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_treecrf.engine.limits import QUICK_AFTER
 from spacy_treecrf.labels.biluo import TokenSpan, labels_of_spans
-from spacy_treecrf.pipeline.predictions import span_labels_of
+from spacy_treecrf.pipeline.annotation.predictions import span_labels_of
 from tests.pipeline.tiny_pipes import (
     CORPUS,
     SPAN_TASKS,

@@ -84,6 +84,24 @@ def potential(
 
 
 @kernel
+def clamped_potential(
+    scores: Floats,
+    begin: int,
+    length: int,
+    t: int,
+    c: int,
+    y: int,
+    steps: StepPotentials,
+    allowed: Mask,
+) -> float:
+    """The potential of a label, or -inf where the mask, if there is one, rules the label out."""
+    if len(allowed) > 0 and allowed[begin + t, y] == 0:
+        return -np.inf
+    value: float = potential(scores, begin, length, t, c, y, steps)
+    return value
+
+
+@kernel
 def log_add(a: float, b: float) -> float:
     """The sum of two numbers in log space: log(exp(a) + exp(b))."""
     if a < b:
@@ -108,16 +126,14 @@ def log_forward(
     shape: (length + 1, n_contexts); the last row sums up to log Z.
     """
     order, n_labels = steps.order, len(steps.end)
-    clamped = len(allowed) > 0
     alpha: Doubles = np.full((length + 1, n_labels**order), -np.inf)
     alpha[0, 0] = 0.0
     for t in range(length):
         for c in range(n_labels ** min(t, order)):
             for y in range(n_labels):
-                if clamped and allowed[begin + t, y] == 0:
-                    continue
+                value = clamped_potential(scores, begin, length, t, c, y, steps, allowed)
+                value += alpha[t, c]
                 after = context_after(c, y, order, n_labels)
-                value = alpha[t, c] + potential(scores, begin, length, t, c, y, steps)
                 alpha[t + 1, after] = log_add(alpha[t + 1, after], value)
     return alpha
 
@@ -131,15 +147,12 @@ def log_backward(
     shape: (length + 1, n_contexts)
     """
     order, n_labels = steps.order, len(steps.end)
-    clamped = len(allowed) > 0
     beta: Doubles = np.full((length + 1, n_labels**order), -np.inf)
     beta[length] = 0.0
     for t in range(length - 1, -1, -1):
         for c in range(n_labels ** min(t, order)):
             for y in range(n_labels):
-                if clamped and allowed[begin + t, y] == 0:
-                    continue
-                value = potential(scores, begin, length, t, c, y, steps)
+                value = clamped_potential(scores, begin, length, t, c, y, steps, allowed)
                 value += beta[t + 1, context_after(c, y, order, n_labels)]
                 beta[t, c] = log_add(beta[t, c], value)
     return beta
@@ -157,7 +170,6 @@ def log_space_pass(
     begin = sequences.offsets[s]
     length = sequences.offsets[s + 1] - begin
     order, n_labels = steps.order, len(steps.end)
-    clamped = len(allowed) > 0
     alpha = log_forward(scores, begin, length, steps, allowed)
     log_z = -np.inf
     for c in range(n_labels**order):
@@ -169,9 +181,7 @@ def log_space_pass(
     for t in range(length):
         for c in range(n_labels ** min(t, order)):
             for y in range(n_labels):
-                if clamped and allowed[begin + t, y] == 0:
-                    continue
-                value = potential(scores, begin, length, t, c, y, steps)
+                value = clamped_potential(scores, begin, length, t, c, y, steps, allowed)
                 value += beta[t + 1, context_after(c, y, order, n_labels)]
                 probability = math.exp(alpha[t, c] + value - log_z)
                 if len(out.pairs) > 0:

@@ -16,7 +16,7 @@ from spacy_treecrf.estimators.spans import possible_spans
 from spacy_treecrf.labels.biluo import biluo_spans
 from spacy_treecrf.models.spans.probable_spans import ProbableSpan, Spelling, _possible_spans
 from spacy_treecrf.models.spans.spans_for_f1 import best_spans, expected_f1_of, highest_f1
-from spacy_treecrf.pipeline.predictions import span_labels_of
+from spacy_treecrf.pipeline.annotation.predictions import span_labels_of
 from tests.models.unsure_spans import enumerated, fitted, inputs
 
 SETTINGS: list[dict[str, Any]] = [

@@ -15,11 +15,11 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from spacy_treecrf.labels.biluo import TokenSpan, write_span
-from spacy_treecrf.pipeline.annotating import annotate
-from spacy_treecrf.pipeline.combining import best_combinations
-from spacy_treecrf.pipeline.confidence import register_extensions, span_probability
+from spacy_treecrf.pipeline.annotation.annotating import annotate
+from spacy_treecrf.pipeline.annotation.combining import best_combinations
+from spacy_treecrf.pipeline.annotation.confidence import register_extensions, span_probability
+from spacy_treecrf.pipeline.annotation.predictions import Prediction
 from spacy_treecrf.pipeline.pipe import TreeCRF
-from spacy_treecrf.pipeline.predictions import Prediction
 from tests.engine.enumeration import Enumeration, enumerate_paths
 from tests.pipeline.tiny_pipes import (
     CORPUS,

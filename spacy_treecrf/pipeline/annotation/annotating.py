@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from spacy.tokens import Doc, Span
 
 from spacy_treecrf.labels.biluo import TokenSpan, labels_of_spans
-from spacy_treecrf.pipeline.confidence import set_span_probabilities, set_token_probabilities
-from spacy_treecrf.pipeline.predictions import Prediction
+from spacy_treecrf.pipeline.annotation.confidence import (
+    set_span_probabilities,
+    set_token_probabilities,
+)
+from spacy_treecrf.pipeline.annotation.predictions import Prediction
 from spacy_treecrf.pipeline.tasks.task import Task
 
 
